@@ -70,6 +70,8 @@ class BufferLimit {
   int64_t outer_;
 };
 
+namespace internal {
+
 // Owns a block and frees it. Not copyable; tensors share a Buffer through shared_ptr.
 class Buffer {
  public:
@@ -95,5 +97,8 @@ class Buffer {
   Place place_;
   MemoryTag tag_;
 };
+
+}  // namespace internal
+using internal::Buffer;
 
 }  // namespace skiff

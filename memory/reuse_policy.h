@@ -1,35 +1,16 @@
-// Policies by which buffers share the memory of an arena: Fluid's, which pass a dead buffer's
-// memory on to a later buffer as a whole, and, for comparison with them, planning of offsets.
-//
-// Each policy allows all sharing that the policies before it allow, and no plan is larger than one
-// of theirs. Policies choose greedily, buffer by buffer, so a policy that allows more can do worse:
-// a small buffer may take a large dead one, which a later buffer of that very size then lacks.
-// Where this happens, the result is the smaller plan of an earlier policy.
+// Plans an arena by one of the policies.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
+#include "memory/api/reuse_policy.h"
 #include "memory/arena_planner.h"
 
 namespace skiff {
 
-enum class ReusePolicy {
-  kNone,     // no sharing
-  kEqual,    // a buffer takes the memory of a dead one of the same size
-  kBestFit,  // a buffer takes the memory of the smallest dead one that is large enough
-  kGrow,     // like kBestFit, but if none is large enough, the largest dead one grows
-  kArena,    // offsets: PlanArena
-};
-
 inline constexpr ReusePolicy kReusePolicies[] = {ReusePolicy::kNone, ReusePolicy::kEqual,
                                                  ReusePolicy::kBestFit, ReusePolicy::kGrow,
                                                  ReusePolicy::kArena};
-
-// Returns "none", "equal", "best_fit", "grow" or "arena".
-std::string_view ReusePolicyName(ReusePolicy policy);
-// Returns the policy with this name. Throws Error (kInvalidArgument) that lists the known ones.
-ReusePolicy ParseReusePolicy(std::string_view name);
 
 // Returns a plan by this policy. Buffers with the same first_use are served in input order. A
 // buffer isn't dead yet at its last_use. For all policies but kArena, a group is one buffer that

@@ -263,9 +263,9 @@ void Arguments::Read(size_t i, PrecisionOptions* value) const {
 }
 void Arguments::Read(size_t i, LossScaling* value) const { ReadObject(i, "a LossScaling", value); }
 
-void Arguments::Read(size_t i, std::optional<ParamAttr>* value) const {
+void Arguments::Read(size_t i, OptionalParamAttr* value) const {
   if (!Has(i)) return;
-  value->reset();
+  *value = false;
   if (IsNone(i)) return;
   ParamAttr read;
   ReadObject(i, "a ParamAttr or None", &read);

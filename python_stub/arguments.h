@@ -111,8 +111,8 @@ class Arguments {
   void Read(size_t i, std::function<bool(const std::string&)>* value) const;
   void Read(size_t i, std::function<float(const std::string&)>* value) const;
   void Read(size_t i, const optimizer::Optimizer** value) const;
-  // None is std::nullopt.
-  void Read(size_t i, std::optional<ParamAttr>* value) const;
+  // None is no parameter.
+  void Read(size_t i, OptionalParamAttr* value) const;
   template <class T>
   void Read(size_t i, std::optional<T>* value) const;
   // The name of an enumerator.

@@ -14,6 +14,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/training/average.h"
+#include "framework/transpiler/pass.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "python_stub/binding.h"
 #include "python_stub/running.h"
@@ -35,12 +36,14 @@ TupleClasses& Tuples() {
 
 // ---- scopes
 
-Tensor ScopeTensor(SharedScope& scope, const std::string& name) {
+Tensor ScopeTensor(SharedScope& scope, py::handle variable) {
+  const std::string name = NameOf(variable);
   const ScopeLock lock(scope);
   return scope.scope.Get(name);
 }
 
-py::object GetItem(SharedScope& scope, const std::string& name) {
+py::object GetItem(SharedScope& scope, py::handle variable) {
+  const std::string name = NameOf(variable);
   Tensor copy;
   {
     const ScopeLock lock(scope);
@@ -49,7 +52,8 @@ py::object GetItem(SharedScope& scope, const std::string& name) {
   return ArrayOf(copy);
 }
 
-void SetItem(SharedScope& scope, const std::string& name, const py::object& value) {
+void SetItem(SharedScope& scope, py::handle variable, const py::object& value) {
+  const std::string name = NameOf(variable);
   const Tensor tensor = TensorOf(value, StrCat("scope[\"", name, "\"]")).tensor;
   // The scope's own copy, since nothing but runs may write to its storage.
   const Tensor copy = CopyToCpu(tensor);
@@ -62,7 +66,15 @@ std::vector<std::string> ScopeNames(SharedScope& scope) {
   return scope.scope.Names();
 }
 
-bool Contains(SharedScope& scope, const std::string& name) {
+void DelItem(SharedScope& scope, py::handle variable) {
+  const std::string name = NameOf(variable);
+  const ScopeLock lock(scope);
+  scope.scope.Get(name);
+  scope.scope.Erase(name);
+}
+
+bool Contains(SharedScope& scope, py::handle variable) {
+  const std::string name = NameOf(variable);
   const ScopeLock lock(scope);
   return scope.scope.Find(name) != nullptr;
 }
@@ -71,27 +83,22 @@ void BindScope(py::module_& module) {
   py::class_<SharedScope, std::shared_ptr<SharedScope>>(
       module, "Scope", "Named tensors that outlive a run: parameters, optimizer states, counters.")
       .def(py::init<>())
-      .def("__getitem__", &GetItem, py::arg("name"),
-           "Returns a copy of a value as an array. Raises NotFoundError, a KeyError.")
+      .def(
+          "__getitem__", &GetItem, py::arg("name"),
+          "Returns a copy of a value, by name or by Variable, as an array. Raises NotFoundError, a "
+          "KeyError.")
       .def("__setitem__", &SetItem, py::arg("name"), py::arg("value"),
            "Copies an array into the variable's storage if shape and dtype are the same; otherwise "
            "gives it another storage, so that bound programs have to be bound again.")
-      .def(
-          "__delitem__",
-          [](SharedScope& self, const std::string& name) {
-            const ScopeLock lock(self);
-            self.scope.Get(name);
-            self.scope.Erase(name);
-          },
-          py::arg("name"))
+      .def("__delitem__", &DelItem, py::arg("name"))
       .def("__contains__", &Contains, py::arg("name"))
       .def("__len__", [](SharedScope& self) { return ScopeNames(self).size(); })
       .def("__iter__", [](SharedScope& self) { return py::iter(py::cast(ScopeNames(self))); })
       .def("keys", &ScopeNames, "Returns all names, in ascending order.")
       .def(
           "tensor",
-          [](SharedScope& self, const std::string& name) {
-            return PythonTensor{.tensor = ScopeTensor(self, name), .is_writable = false};
+          [](SharedScope& self, py::handle variable) {
+            return PythonTensor{.tensor = ScopeTensor(self, variable), .is_writable = false};
           },
           py::arg("name"),
           "Returns a read-only Tensor that shares the variable's storage: later runs change it.");

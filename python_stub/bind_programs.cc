@@ -218,7 +218,41 @@ void BindVariable(py::module_& module) {
           "__rtruediv__",
           [](const Variable& x, double y) { return Located([&] { return y / x; }); },
           py::is_operator())
+      .def(
+          "__lt__",
+          [](const Variable& x, const Variable& y) { return Located([&] { return x < y; }); },
+          py::is_operator())
+      .def(
+          "__lt__", [](const Variable& x, double y) { return Located([&] { return x < y; }); },
+          py::is_operator())
+      .def(
+          "__le__",
+          [](const Variable& x, const Variable& y) { return Located([&] { return x <= y; }); },
+          py::is_operator())
+      .def(
+          "__le__", [](const Variable& x, double y) { return Located([&] { return x <= y; }); },
+          py::is_operator())
+      .def(
+          "__gt__",
+          [](const Variable& x, const Variable& y) { return Located([&] { return x > y; }); },
+          py::is_operator())
+      .def(
+          "__gt__", [](const Variable& x, double y) { return Located([&] { return x > y; }); },
+          py::is_operator())
+      .def(
+          "__ge__",
+          [](const Variable& x, const Variable& y) { return Located([&] { return x >= y; }); },
+          py::is_operator())
+      .def(
+          "__ge__", [](const Variable& x, double y) { return Located([&] { return x >= y; }); },
+          py::is_operator())
       .def("__neg__", [](const Variable& x) { return Located([&] { return -x; }); })
+      // Else `if x < y:` would hold, whatever x and y are.
+      .def("__bool__",
+           [](const Variable& self) -> bool {
+             throw py::type_error("Variable \"" + self.name() +
+                                  "\" has no truth value: a run computes it");
+           })
       .def("__eq__", &IsSame, py::is_operator())
       .def("__hash__",
            [](const Variable& self) {

@@ -21,8 +21,8 @@ from typing import Dict, List, Optional
 from python_stub.declarations import Class, DeclarationError, Enum, Field, Function, Struct, parse_files
 
 # Headers of framework/builder for those who write layers; there is nothing in them for users.
-# The first three take functions that build blocks, which Python can't give yet.
-INTERNAL_HEADERS = {"block_call.h", "control_flow.h", "static_rnn.h", "dynamic_rnn.h", "tensor_array.h", "call_site.h", "fill_value.h", "gradient_ops.h", "layer_call.h", "program_guard.h", "scaled_loss.h", "variable.h", "warning.h"}
+# Those of blocks (block_call.h, control_flow.h, static_rnn.h) take functions, which Python can't give yet.
+INTERNAL_HEADERS = {"averaged.h", "block_call.h", "control_flow.h", "static_rnn.h", "dynamic_rnn.h", "tensor_array.h", "call_site.h", "current_block.h", "fill_value.h", "gradient_ops.h", "layer_call.h", "param_settings.h", "program_guard.h", "scaled_loss.h", "step_counter.h", "transformer_blocks.h", "variable.h", "warning.h"}
 
 # Namespace -> the Python module that binds all functions in it.
 MODULES = {
@@ -60,6 +60,7 @@ _TYPES = {
     "Regularizer": ("Regularizer", True),
     "GradientClip": ("GradientClip", True),
     "ParamAttr": ("ParamAttr", False),
+    "OptionalParamAttr": ("ParamAttr | None", False),
     "GradientMerge": ("GradientMerge", False),
     "AveragedVariables": ("AveragedVariables", False),
     "LossScaling": ("LossScaling", False),
@@ -78,7 +79,7 @@ _TYPES = {
     "std::function<float(const std::string& parameter)>": ("Callable[[str], float]", True),
 }
 _TYPES.update({name: (python, False) for name, python in _NUMBERS.items()})
-_ALIASES = {"BiasAttr": "std::optional<ParamAttr>"}
+_ALIASES = {"BiasAttr": "OptionalParamAttr"}
 _RESULTS = {
     "void": "None",
     "Variable": "Variable",
@@ -332,8 +333,6 @@ class Table:
             return default
         if default.startswith("DType::k"):
             return f'"{default[len("DType::k"):].lower()}"'
-        if default == "ParamAttr{}":
-            return _UNSPOKEN
         if re.match(r"^-?[\d.]+(e-?\d+)?f?$", default):
             return default.rstrip("f")
         if cpp_type.startswith("std::vector<") and re.match(r"^\{-?\d+(, -?\d+)+\}$", default):

@@ -1,10 +1,14 @@
-// The public C++ API of Skiff: one header for those who build and train models.
+// The public C++ API of Skiff: one header for those who build and train models. It gives the names
+// that they need and no others (tests/skiff/public_names.txt), and no slow header: what the code of
+// Skiff also knows of its types is in headers that users don't include. So a class here keeps its
+// members in the .cc file where they would need much, and `using namespace skiff` leaves names such
+// as Block to the user.
 #pragma once
 
 #include "framework/analysis/model_summary.h"
 #include "framework/autodiff/append_backward.h"
-#include "framework/base/dtype.h"
-#include "framework/base/error.h"
+#include "framework/base/api/dtype.h"
+#include "framework/base/api/error.h"
 #include "framework/base/place.h"
 #include "framework/builder/activation.h"
 #include "framework/builder/attention.h"
@@ -45,21 +49,22 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/transformer_decoder.h"
 #include "framework/builder/transformer_encoder.h"
 #include "framework/builder/variable.h"
 #include "framework/executor/executor.h"
+#include "framework/io/api/npz.h"
+#include "framework/io/api/parameters.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/inference_model.h"
-#include "framework/io/npz.h"
-#include "framework/io/parameters.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/weights_hash.h"
-#include "framework/ir/program.h"
-#include "framework/ir/text.h"
-#include "framework/op/registry.h"
+#include "framework/ir/api/program.h"
+#include "framework/ir/api/text.h"
+#include "framework/op/api/default_registry.h"
+#include "framework/tensor/api/tensor.h"
 #include "framework/tensor/ragged.h"
 #include "framework/tensor/replaced_values.h"
-#include "framework/tensor/tensor.h"
 #include "framework/training/array_reader.h"
 #include "framework/training/average.h"
 #include "framework/training/callback.h"

@@ -52,19 +52,18 @@ void SetFeeds(const SummaryOptions& options, const std::set<std::string>& comput
   }
 }
 
-// Returns the op's first output that isn't a statistic of the scope; nullptr if there is none.
-const Var* OutputOf(const Block& block, const Op& op) {
-  const Var* first = nullptr;
-  for (const std::string& name : op.OutputNames()) {
+// Returns the first output of the op, in the order of its definition, that isn't a statistic of the
+// scope; nullptr if there is none.
+const Var* OutputOf(const OpRegistry& registry, const Block& block, const Op& op) {
+  const OpDef* def = registry.Find(op.type);
+  for (const std::string& name : def == nullptr ? op.OutputNames() : OutputOrder(*def, op)) {
     const Var* var = block.FindVar(name);
     if (var != nullptr && !var->persistable) return var;
-    if (first == nullptr) first = var;
   }
-  return first;
+  return nullptr;
 }
 
-std::string LayerOf(const Block& block, const Op& op) {
-  const Var* output = OutputOf(block, op);
+std::string LayerOf(const Op& op, const Var* output) {
   const std::string& name = output == nullptr ? op.type : output->name;
   std::string scope = op.Attr<std::string>(kOpNamescopeAttr, "");
   if (scope.starts_with("/")) scope.erase(0, 1);
@@ -154,13 +153,14 @@ ModelSummary Summarize(const Program& program, const SummaryOptions& options,
     Op* op = root->ops()[i].get();
     if (!IsForward(*op)) continue;
     if (infers) InferOp(registry, root, op);
-    const std::string name = LayerOf(*root, *op);
+    const Var* output = OutputOf(registry, *root, *op);
+    const std::string name = LayerOf(*op, output);
     if (summary.layers.empty() || summary.layers.back().name != name) {
       summary.layers.push_back({.name = name});
     }
     LayerSummary& layer = summary.layers.back();
     layer.ops.push_back(op->type);
-    if (const Var* output = OutputOf(*root, *op)) layer.output = MetaOf(*output).shape;
+    if (output != nullptr) layer.output = MetaOf(*output).shape;
     for (const VarUse& use : UsesOf(registry, *root, i).vars) {
       if (!use.var->is_parameter || computed.contains(use.var->name)) continue;
       if (!counted.insert(use.var).second) continue;

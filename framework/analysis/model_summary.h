@@ -7,18 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "framework/ir/program.h"
-#include "framework/op/registry.h"
-#include "framework/tensor/shape.h"
+#include "framework/ir/api/program.h"
+#include "framework/op/api/default_registry.h"
+#include "framework/tensor/api/shape.h"
 
 namespace skiff {
 
 // A layer: ops of the root block, one after the other, whose outputs have names of one layer.
 struct LayerSummary {
-  std::string name;              // "fc_0", with the name scope before it if there is one
-  std::vector<std::string> ops;  // their types, in order
-  // Of the last one's first output that isn't a running statistic; -1: unknown until a run.
-  Shape output;
+  std::string name = {};              // "fc_0", with the name scope before it if there is one
+  std::vector<std::string> ops = {};  // their types, in order
+  // Of the last one's first output in the order of its definition, running statistics aside; -1:
+  // unknown until a run.
+  Shape output = {};
   // Elements of the parameters that the layer reads, in sub-blocks, too, and no layer before it
   // does; and of those that are trained.
   int64_t parameters = 0;
@@ -29,7 +30,7 @@ struct LayerSummary {
 };
 
 struct ModelSummary {
-  std::vector<LayerSummary> layers;
+  std::vector<LayerSummary> layers = {};
   int64_t parameters = 0;
   int64_t trainable_parameters = 0;
   int64_t parameter_bytes = 0;

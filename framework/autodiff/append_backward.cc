@@ -153,10 +153,16 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   const int64_t writer = backward.LastWriter(loss_var.name);
   SKIFF_ENFORCE(writer >= 0, kInvalidArgument, "append_backward: no op of the root block writes ",
                 "the loss \"", loss, "\"");
+  // What depends on parameters only through an op without a gradient isn't a mistake of the marks.
+  const auto or_ops_without_gradient = [&](const char* otherwise) {
+    const std::string ops = backward.OpsWithoutGradient(loss_var.name);
+    return ops.empty() ? std::string(otherwise) : StrCat(": no gradient flows through ", ops);
+  };
   SKIFF_ENFORCE(backward.WantsGradient(loss_var.name), kInvalidArgument,
                 "append_backward: the loss \"", loss,
-                "\" depends on no variable that wants a gradient: every parameter and feed on its ",
-                "way is marked stop_gradient, not trainable or excluded by the options");
+                "\" depends on no variable that wants a gradient",
+                or_ops_without_gradient(": every parameter and feed on its way is marked "
+                                        "stop_gradient, not trainable or excluded by the options"));
   Op* loss_op = root->ops()[static_cast<size_t>(writer)].get();
   backward.SeedWithOp(loss_var.name, GradientOfLossItself(loss_var, *loss_op));
   // Ops after the writer of the loss can't influence it.
@@ -165,7 +171,8 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
     return var->is_parameter && trained(*var) && names.gradients().contains(var->name);
   });
   SKIFF_ENFORCE(has_parameter || !options.needs_parameter, kInvalidArgument,
-                "append_backward: the loss \"", loss, "\" depends on no trainable parameter");
+                "append_backward: the loss \"", loss, "\" depends on no trainable parameter",
+                or_ops_without_gradient(""));
   for (const std::string& name : options.inputs) {
     SKIFF_ENFORCE(names.gradients().contains(name), kInvalidArgument,
                   "append_backward: the loss \"", loss, "\" does not depend on the input \"", name,

@@ -28,35 +28,35 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/ir/program.h"
-#include "framework/op/registry.h"
+#include "framework/ir/api/program.h"
+#include "framework/op/api/default_registry.h"
 
 namespace skiff {
 
 struct BackwardOptions {
   // The parameters to differentiate with respect to; empty: all that are trainable.
-  std::vector<std::string> parameters;
+  std::vector<std::string> parameters = {};
   // If there are any: the variables of the root block to differentiate with respect to, instead of
   // parameters and feeds, whatever marks they have. Ops of the root block may compute them.
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs = {};
   // Variables that want no gradient, besides those marked stop_gradient.
-  std::vector<std::string> no_grad;
+  std::vector<std::string> no_grad = {};
   // Whether to throw Error if the loss depends on none of the parameters.
   bool needs_parameter = false;
 };
 
 struct ParameterGradient {
-  Var* parameter = nullptr;
-  Var* gradient = nullptr;
+  ir::Var* parameter = nullptr;
+  ir::Var* gradient = nullptr;
 };
 
 struct BackwardResult {
   // In order of the parameters' creation. Parameters that don't influence the loss are left out,
   // and so are those that aren't in BackwardOptions::inputs, if there are any.
-  std::vector<ParameterGradient> parameters;
+  std::vector<ParameterGradient> parameters = {};
   // Maps each forward variable with a gradient to the gradient's name: `x@GRAD`, or `x@GRAD_<n>` if
   // an earlier call took that name.
-  std::map<std::string, std::string> gradients;
+  std::map<std::string, std::string> gradients = {};
 };
 
 // Appends the gradient ops of `loss`, a variable of the root block, to the root block, and creates
@@ -65,8 +65,9 @@ struct BackwardResult {
 // The op that computes the loss gets the role Loss.
 //
 // Throws Error if the loss isn't a float variable with one element that an op of the root block
-// writes, if it depends on nothing that wants a gradient or not on one of `inputs`, if a name in
-// the options doesn't exist, if one of `inputs` isn't a float or more than one op writes it
+// writes, if it depends on nothing that wants a gradient (the Error names the ops on the way, such
+// as arg_max, that let no gradient through) or not on one of `inputs`, if a name in the options
+// doesn't exist, if one of `inputs` isn't a float or more than one op writes it
 // (kInvalidArgument), if an op on the way has no gradient (kUnimplemented), and if a value that a
 // gradient op reads was overwritten. The program is then unchanged.
 BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,

@@ -110,6 +110,7 @@ void BlockBackward::RecordForwardOp(size_t position) {
     const Var* var = forward_.FindVar(y);
     if (var == nullptr) continue;
     const bool wanted_before = IsArray(*var) && WantsGradient(*var);
+    if (any_wanted && !given && !CanHaveGradient(*var)) ends_.emplace(position, var);
     const bool wants = any_wanted && CanHaveGradient(*var) && !excluded_(*var);
     wants_[var] = given ? leaf_wants_(*var) : wants || wanted_before || wanted_anyway_(*var);
   }
@@ -145,6 +146,30 @@ bool BlockBackward::WantsGradient(const Var& var) const {
   const auto found = wants_.find(&var);
   if (found != wants_.end()) return found->second;
   return CanHaveGradient(var) && leaf_wants_(var);
+}
+
+std::string BlockBackward::OpsWithoutGradient(const std::string& x) const {
+  std::vector<std::string> texts;
+  NameSet needed = {x};
+  for (size_t position = forward_.ops().size(); position-- > 0;) {
+    const Op& op = *forward_.ops()[position];
+    const std::vector<std::string> outputs = op.OutputNames();
+    const auto is_needed = [&](const std::string& y) { return needed.contains(y); };
+    if (std::ranges::none_of(outputs, is_needed)) continue;
+    const auto end = ends_.find(position);
+    if (end != ends_.end() && is_needed(end->second->name)) {
+      const OpDef* def = registry_.Find(op.type);
+      const bool has_gradient = def != nullptr && def->grad != nullptr;
+      texts.push_back(StrCat(DescribeOp(op, forward_.index(), position), " gives \"",
+                             end->second->name, "\" of ", end->second->dtype,
+                             has_gradient ? "" : " and has no gradient",
+                             has_gradient || def == nullptr ? "" : ": ",
+                             has_gradient || def == nullptr ? "" : def->no_gradient_reason));
+    }
+    for (const std::string& y : outputs) needed.erase(y);
+    for (const std::string& y : op.InputNames()) needed.insert(y);
+  }
+  return Join(texts, "; ");
 }
 
 int64_t BlockBackward::LastWriter(const std::string& x) const {

@@ -58,6 +58,10 @@ class BlockBackward {
 
   // Returns whether the value of `x` at the end of the block wants a gradient.
   bool WantsGradient(const std::string& x) const;
+  // Returns which ops on the way to x let no gradient through, although an input of theirs wants
+  // one: where they are and why, the last one first, with "; " between them. Empty if there is
+  // none.
+  std::string OpsWithoutGradient(const std::string& x) const;
   // Returns the position of the last op that writes x, or -1.
   int64_t LastWriter(const std::string& x) const;
 
@@ -138,6 +142,9 @@ class BlockBackward {
   const BlockDefinitions definitions_;  // of the forward block, before gradients were appended
   std::vector<NameSet> wanted_;         // by forward op: the inputs that want a gradient
   std::unordered_map<const Var*, bool> wants_;  // of the latest definition of each variable
+  // By the position of an op: an output that depends on what wants a gradient, but whose dtype or
+  // kind can't have one.
+  std::map<size_t, const Var*> ends_;
 
   // Of the body of a loop or branch.
   struct Copy {

@@ -21,6 +21,8 @@ Place Place::FromName(const std::string& name) {
 
 std::string PlaceName(Place place) { return place.is_cpu() ? "cpu" : StrCat("cuda:", place.index); }
 
+std::string TextOf(Place place) { return PlaceName(place); }
+
 std::ostream& operator<<(std::ostream& stream, Place place) { return stream << PlaceName(place); }
 
 }  // namespace skiff

@@ -24,11 +24,11 @@ struct Place {
 
   bool is_cpu() const { return kind == PlaceKind::kCpu; }
   friend bool operator==(const Place&, const Place&) = default;
+  friend std::string TextOf(Place place);
+  friend std::ostream& operator<<(std::ostream& stream, Place place);
 };
 
 // Returns "cpu" or "cuda:N".
 std::string PlaceName(Place place);
-inline std::string TextOf(Place place) { return PlaceName(place); }
-std::ostream& operator<<(std::ostream& stream, Place place);
 
 }  // namespace skiff

@@ -1,8 +1,12 @@
 #include "framework/builder/activation.h"
 
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "framework/builder/layer_call.h"
+#include "framework/builder/math.h"
+#include "framework/builder/tensor.h"
 
 namespace skiff::layers {
 namespace {
@@ -20,9 +24,12 @@ Variable Unary(const char* type, const Variable& x, const Site& site, AttributeM
 Variable Abs(const Variable& x, Site site) { return Unary("abs", x, site); }
 Variable Ceil(const Variable& x, Site site) { return Unary("ceil", x, site); }
 Variable Cos(const Variable& x, Site site) { return Unary("cos", x, site); }
+Variable Erf(const Variable& x, Site site) { return Unary("erf", x, site); }
 Variable Exp(const Variable& x, Site site) { return Unary("exp", x, site); }
+Variable Expm1(const Variable& x, Site site) { return Unary("expm1", x, site); }
 Variable Floor(const Variable& x, Site site) { return Unary("floor", x, site); }
 Variable Log(const Variable& x, Site site) { return Unary("log", x, site); }
+Variable Log1p(const Variable& x, Site site) { return Unary("log1p", x, site); }
 Variable Reciprocal(const Variable& x, Site site) { return Unary("reciprocal", x, site); }
 Variable Relu(const Variable& x, Site site) { return Unary("relu", x, site); }
 Variable Relu6(const Variable& x, Site site) { return Unary("relu6", x, site); }
@@ -30,6 +37,7 @@ Variable Round(const Variable& x, Site site) { return Unary("round", x, site); }
 Variable Rsqrt(const Variable& x, Site site) { return Unary("rsqrt", x, site); }
 Variable Sigmoid(const Variable& x, Site site) { return Unary("sigmoid", x, site); }
 Variable Sign(const Variable& x, Site site) { return Unary("sign", x, site); }
+Variable Silu(const Variable& x, Site site) { return Swish(x, site); }
 Variable Sin(const Variable& x, Site site) { return Unary("sin", x, site); }
 Variable Softsign(const Variable& x, Site site) { return Unary("softsign", x, site); }
 Variable Sqrt(const Variable& x, Site site) { return Unary("sqrt", x, site); }
@@ -72,6 +80,19 @@ Variable Selu(const Variable& x, const SeluOptions& options, Site site) {
 
 Variable Softplus(const Variable& x, float beta, float threshold, Site site) {
   return Unary("softplus", x, site, {{"beta", beta}, {"threshold", threshold}});
+}
+
+Variable LogSigmoid(const Variable& x, Site site) {
+  // log(sigmoid(x)) = -log(1 + exp(-x)), which softplus computes without a threshold, too.
+  constexpr float kNoThreshold = std::numeric_limits<float>::infinity();
+  const internal::LocatedVariable located(x, site);
+  const Variable softplus = Softplus(-located, 1.0f, kNoThreshold, site);
+  return -internal::LocatedVariable(softplus, site);
+}
+
+Variable Glu(const Variable& x, int64_t axis, Site site) {
+  const std::vector<Variable> halves = Split(x, 2, axis, site);
+  return ElementwiseMul(halves[0], Sigmoid(halves[1], site), {}, site);
 }
 
 Variable Softmax(const Variable& x, int64_t axis, Site site) {

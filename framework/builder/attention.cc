@@ -36,6 +36,12 @@ AttentionOptions Checked(const LayerCall& call, const Variable& query, Attention
                ", expected a positive width that heads divides");
   call.Enforce(options.dropout >= 0.0f && options.dropout < 1.0f, "dropout = ", options.dropout,
                " is outside [0, 1)");
+  call.Enforce(options.cache.empty() || options.cache.size() == 2, options.cache.size(),
+               " variables of a cache, expected its keys and its values");
+  call.Enforce(options.cache.empty() || options.positions.defined(),
+               "a cache without positions, expected those of the new tokens");
+  call.Enforce(options.cache.empty() || !options.key_lengths.defined(),
+               "a cache with key_lengths, expected the positions alone");
   const auto serves_all = [](const ParamAttr& attr) {
     return attr.name.empty() && !attr.shared.defined();
   };
@@ -66,20 +72,28 @@ float ScoreScale(const AttentionOptions& options) {
   return static_cast<float>(1 / std::sqrt(head_width));
 }
 
+// Whether the program has the op for it: no ops of Fluid hide keys from some queries without a mask
+// for all pairs.
+bool IsOneOp(const AttentionOptions& options) {
+  return options.causal || options.key_lengths.defined() || !options.cache.empty();
+}
+
 // The op that computes all of it, for projections [N, L, width], or for packed ones in `query`.
-Variable AttendByLengths(const LayerCall& call, const Projected& projected,
-                         const AttentionOptions& options) {
+Variable AttendInOneOp(const LayerCall& call, const Projected& projected,
+                       const AttentionOptions& options) {
   Op op("multihead_attention");
   op.SetInput("Query", {projected.query.name()});
   if (projected.key.defined()) {
     op.SetInput("Key", {projected.key.name()}).SetInput("Value", {projected.value.name()});
   }
   if (options.mask.defined()) op.SetInput("Bias", {call.Use(options.mask)});
-  op.SetInput("KeyLengths", {call.Use(options.key_lengths)});
+  if (options.key_lengths.defined()) op.SetInput("KeyLengths", {call.Use(options.key_lengths)});
+  if (!options.cache.empty()) op.SetInput("Positions", {call.Use(options.positions)});
   for (const char* slot : {"RowMax", "RowSum", "DropoutKey"})
     op.SetOutput(slot, {call.NewOutput().name()});
   op.SetAttr("num_heads", options.heads)
       .SetAttr("scale", ScoreScale(options))
+      .SetAttr("causal", options.causal || !options.cache.empty())
       .SetAttr("dropout_prob", options.dropout)
       .SetAttr("is_test", options.is_test);
   return call.AppendFor(std::move(op));
@@ -105,7 +119,138 @@ Variable AttendInOpsOfFluid(const LayerCall& call, const Projected& projected,
                  {0, 0, options.width}, site);
 }
 
+// Turns queries and keys by their positions, and puts keys and values into the cache, if the
+// options say so.
+Projected Placed(Projected projected, const AttentionOptions& options, Site site) {
+  if (options.rotary) {
+    for (Variable* x : {&projected.query, &projected.key}) {
+      *x = RotaryEmbedding(*x,
+                           {.heads = options.heads,
+                            .positions = options.positions,
+                            .base = options.rotary_base,
+                            .interleaved = options.rotary_interleaved},
+                           site);
+    }
+  }
+  if (!options.cache.empty()) {
+    projected.key = WriteToCache(options.cache[0], projected.key, options.positions, site);
+    projected.value = WriteToCache(options.cache[1], projected.value, options.positions, site);
+  }
+  return projected;
+}
+
+// The layer with projected inputs. `options` are checked.
+Variable Attend(const LayerCall& call, const Projected& projected, const AttentionOptions& options,
+                Site site) {
+  const Variable joined = IsOneOp(options) ? AttendInOneOp(call, projected, options)
+                                           : AttendInOpsOfFluid(call, projected, options, site);
+  return Project(call, joined, options.width, "_output_fc", options, site);
+}
+
+// The positions that an option gives, or those from 0 on.
+Variable PositionsOf(const Variable& tokens, const Variable& given, Site site) {
+  return given.defined() ? given : TokenPositions(tokens, {}, site);
+}
+
+Projected ProjectEach(const LayerCall& call, const Variable& query, const Variable& key,
+                      const Variable& value, const AttentionOptions& options, Site site) {
+  const auto project = [&](const Variable& x, const char* what) {
+    return Project(call, x, options.width, what, options, site);
+  };
+  return {.query = project(query, "_query_fc"),
+          .key = project(key, "_key_fc"),
+          .value = project(value, "_value_fc")};
+}
+
+Projected ProjectPacked(const LayerCall& call, const Variable& x, const AttentionOptions& options,
+                        Site site) {
+  const Variable all = Project(call, x, 3 * options.width, "_qkv_fc", options, site);
+  // The op takes them as they are.
+  if (IsOneOp(options) && !options.rotary && options.cache.empty()) return {.query = all};
+  const std::vector<Variable> parts = Split(all, 3, 2, site);
+  return {.query = parts[0], .key = parts[1], .value = parts[2]};
+}
+
 }  // namespace
+
+Variable TokenPositions(const Variable& tokens, const TokenPositionsOptions& options, Site site) {
+  const LayerCall call("token_positions", "", site);
+  Op op("token_positions");
+  op.SetInput("X", {call.Use(tokens)}).SetAttr("limit", options.limit);
+  if (options.start.defined()) op.SetInput("Start", {call.Use(options.start)});
+  return call.AppendFor(std::move(op)).StopGradient();
+}
+
+Variable SinusoidalEmbedding(const Variable& tokens, const SinusoidalEmbeddingOptions& options,
+                             Site site) {
+  const LayerCall call("sinusoidal_embedding", "", site);
+  const int64_t width = options.width;
+  call.Enforce(width >= 2 && width % 2 == 0, "width = ", width,
+               ", expected a positive even number");
+  const Variable positions = PositionsOf(tokens, options.positions, site);
+  std::vector<float> frequencies;
+  for (int64_t i = 0; i < width / 2; ++i) {
+    frequencies.push_back(static_cast<float>(
+        std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width))));
+  }
+  const Variable angles =
+      ElementwiseMul(Unsqueeze(Cast(positions, DType::kFloat32, site), {2}, site),
+                     AssignValue({width / 2}, frequencies, site), {}, site);
+  const Variable pairs = Stack({Sin(angles, site), Cos(angles, site)}, 3, site);
+  return Reshape(pairs, {0, 0, width}, site).StopGradient();
+}
+
+Variable PositionEmbedding(const Variable& tokens, const PositionEmbeddingOptions& options,
+                           Site site) {
+  const LayerCall call("position_embedding", options.name, site);
+  return Embedding(PositionsOf(tokens, options.positions, site),
+                   {.rows = options.rows,
+                    .width = options.width,
+                    .param_attr = options.param_attr,
+                    .dtype = options.dtype,
+                    .name = call.name()},
+                   site);
+}
+
+Variable RotaryEmbedding(const Variable& x, const RotaryEmbeddingOptions& options, Site site) {
+  const LayerCall call("rotary_embedding", "", site);
+  Op op("rotary_embedding");
+  op.SetInput("X", {call.Use(x)});
+  if (options.positions.defined()) op.SetInput("Positions", {call.Use(options.positions)});
+  op.SetAttr("num_heads", options.heads)
+      .SetAttr("base", options.base)
+      .SetAttr("interleaved", options.interleaved);
+  return call.AppendFor(std::move(op));
+}
+
+std::vector<Variable> KeyValueCache(const KeyValueCacheOptions& options, Site site) {
+  const LayerCall call("key_value_cache", options.name, site);
+  call.Enforce(
+      options.layers >= 1 && options.sequences >= 1 && options.capacity >= 1 && options.width >= 1,
+      options.layers, " layers, ", options.sequences, " sequences, a capacity of ",
+      options.capacity, " and a width of ", options.width, ", expected at least 1 of each");
+  std::vector<Variable> cache;
+  for (int64_t i = 0; i < options.layers; ++i) {
+    for (const char* what : {"keys", "values"}) {
+      cache.push_back(CreatePersistable(StrCat(call.name(), "_", i, "_", what),
+                                        {options.sequences, options.capacity, options.width},
+                                        options.dtype, 0.0, site));
+    }
+  }
+  return cache;
+}
+
+Variable WriteToCache(const Variable& cache, const Variable& x, const Variable& positions,
+                      Site site) {
+  const LayerCall call("write_to_cache", "", site);
+  Op op("write_to_cache");
+  op.SetInput("Cache", {call.Use(cache)})
+      .SetInput("X", {call.Use(x)})
+      .SetInput("Positions", {call.Use(positions)})
+      .SetOutput("Out", {cache.name()});
+  call.Append(std::move(op));
+  return cache;
+}
 
 Variable Attention(const Variable& query, const Variable& key, const Variable& value,
                    const AttentionOptions& options, Site site) {
@@ -113,32 +258,20 @@ Variable Attention(const Variable& query, const Variable& key, const Variable& v
   const AttentionOptions checked = Checked(call, query, options);
   CheckInput(call, key);
   CheckInput(call, value);
-  call.Enforce(!options.packed, "packed projections of three inputs, expected one input");
-  const auto project = [&](const Variable& x, const char* what) {
-    return Project(call, x, checked.width, what, checked, site);
-  };
-  const Projected projected{.query = project(query, "_query_fc"),
-                            .key = project(key, "_key_fc"),
-                            .value = project(value, "_value_fc")};
-  const Variable joined = checked.key_lengths.defined()
-                              ? AttendByLengths(call, projected, checked)
-                              : AttendInOpsOfFluid(call, projected, checked, site);
-  return Project(call, joined, checked.width, "_output_fc", checked, site);
+  const char* for_one = options.packed           ? "packed projections"
+                        : options.rotary         ? "rotary embeddings"
+                        : !options.cache.empty() ? "a cache"
+                                                 : nullptr;
+  call.Enforce(for_one == nullptr, for_one, " of three inputs, expected one input");
+  return Attend(call, ProjectEach(call, query, key, value, checked, site), checked, site);
 }
 
 Variable Attention(const Variable& x, const AttentionOptions& options, Site site) {
-  if (!options.packed) return Attention(x, x, x, options, site);
   const LayerCall call("multi_head_attention", options.name, site);
   const AttentionOptions checked = Checked(call, x, options);
-  const Variable all = Project(call, x, 3 * checked.width, "_qkv_fc", checked, site);
-  const auto attend_to_parts = [&] {
-    const std::vector<Variable> parts = Split(all, 3, 2, site);
-    return AttendInOpsOfFluid(call, {parts[0], parts[1], parts[2]}, checked, site);
-  };
-  const Variable joined = checked.key_lengths.defined()
-                              ? AttendByLengths(call, {.query = all}, checked)
-                              : attend_to_parts();
-  return Project(call, joined, checked.width, "_output_fc", checked, site);
+  const Projected projected = options.packed ? ProjectPacked(call, x, checked, site)
+                                             : ProjectEach(call, x, x, x, checked, site);
+  return Attend(call, Placed(projected, checked, site), checked, site);
 }
 
 Variable PaddingMask(const Variable& is_token, Site site) {

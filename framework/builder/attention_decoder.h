@@ -25,19 +25,19 @@ struct AttentionDecoderOptions {
   // the state behind that, as LstmUnit does.
   ParamAttr param_attr = {};
   ParamAttr hidden_attr = {};  // of gru, for the state: [size, 3 · size]
-  BiasAttr bias_attr = ParamAttr{};
-  // [size, width of keys]; std::nullopt: the state is the query.
-  std::optional<ParamAttr> query_attr = ParamAttr{};
-  BiasAttr query_bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
+  // [size, width of keys]; without it the state is the query.
+  OptionalParamAttr query_attr = {};
+  BiasAttr query_bias_attr = {};
   ParamAttr score_attr = {};  // v, [width of keys, 1]
   std::string name = {};
 };
 struct AttentionDecoderStates {
-  Variable hidden;   // [rows, size]
-  Variable context;  // [rows, width of encoded]
-  Variable cell;     // of lstm, [rows, size]; else undefined
+  Variable hidden = {};   // [rows, size]
+  Variable context = {};  // [rows, width of encoded]
+  Variable cell = {};     // of lstm, [rows, size]; else undefined
   // Of each sequence, a number for each of its rows and each token of its sentence.
-  Variable weights;
+  Variable weights = {};
 };
 // The states of a decoder that reads `words`, [rows, …] and ragged. In each step it attends to the
 // tokens of its sentence: `encoded`, [tokens, …], has as many sequences as `words`, and `keys`,

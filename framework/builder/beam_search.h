@@ -38,9 +38,9 @@ struct BeamSearchOptions {
   bool is_accumulated = true;  // scores are those of whole hypotheses; else probabilities of ids
 };
 struct BeamSelection {
-  Variable ids;      // [selected, 1]; two LoD levels: hypotheses of a source, what continues each
-  Variable scores;   // [selected, 1], with the same LoD
-  Variable parents;  // [selected], int32: the hypothesis that each continues
+  Variable ids = {};  // [selected, 1]; two LoD levels: hypotheses of a source, what continues each
+  Variable scores = {};   // [selected, 1], with the same LoD
+  Variable parents = {};  // [selected], int32: the hypothesis that each continues
 };
 // Selects the best continuations of the hypotheses of each source. A hypothesis has its last id and
 // its score in a row of last_ids and last_scores [hypotheses, 1], and continues with one of the ids
@@ -52,8 +52,8 @@ BeamSelection BeamSearch(const Variable& last_ids, const Variable& last_scores, 
                          Site site = Site::current());
 
 struct BeamSentences {
-  Variable ids;     // [ids]; two LoD levels: the hypotheses of a source, the ids of each
-  Variable scores;  // [ids], with the same LoD: of a hypothesis up to each id
+  Variable ids = {};     // [ids]; two LoD levels: the hypotheses of a source, the ids of each
+  Variable scores = {};  // [ids], with the same LoD: of a hypothesis up to each id
 };
 // Returns the hypotheses of each source, the best one first, of arrays of what BeamSearch has
 // selected. Their ids begin with those of element 0; the end is there once. The ops that follow are

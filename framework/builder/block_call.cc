@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/builder/current_block.h"
 #include "framework/builder/program_guard.h"
 #include "framework/ir/op_role.h"
 #include "framework/tensor/dims_agree.h"

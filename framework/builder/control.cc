@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
 
 namespace skiff::layers {
@@ -47,6 +48,25 @@ Variable GreaterThan(const Variable& x, const Variable& y, Site site) {
 Variable GreaterEqual(const Variable& x, const Variable& y, Site site) {
   return Predicate("greater_equal", x, y, site);
 }
+Variable Equal(const Variable& x, double y, Site site) {
+  return Equal(x, NumberLike(x, y, site), site);
+}
+Variable NotEqual(const Variable& x, double y, Site site) {
+  return NotEqual(x, NumberLike(x, y, site), site);
+}
+Variable LessThan(const Variable& x, double y, Site site) {
+  return LessThan(x, NumberLike(x, y, site), site);
+}
+Variable LessEqual(const Variable& x, double y, Site site) {
+  return LessEqual(x, NumberLike(x, y, site), site);
+}
+Variable GreaterThan(const Variable& x, double y, Site site) {
+  return GreaterThan(x, NumberLike(x, y, site), site);
+}
+Variable GreaterEqual(const Variable& x, double y, Site site) {
+  return GreaterEqual(x, NumberLike(x, y, site), site);
+}
+Variable IsNan(const Variable& x, Site site) { return NotEqual(x, x, site); }
 Variable LogicalAnd(const Variable& x, const Variable& y, Site site) {
   return Predicate("logical_and", x, y, site);
 }

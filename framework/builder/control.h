@@ -16,6 +16,16 @@ Variable LessThan(const Variable& x, const Variable& y, Site site = Site::curren
 Variable LessEqual(const Variable& x, const Variable& y, Site site = Site::current());
 Variable GreaterThan(const Variable& x, const Variable& y, Site site = Site::current());
 Variable GreaterEqual(const Variable& x, const Variable& y, Site site = Site::current());
+// The same with a number, which is taken in the dtype of x. They throw an Error (kInvalidArgument)
+// if the dtype is one of whole numbers and the number isn't whole.
+Variable Equal(const Variable& x, double y, Site site = Site::current());
+Variable NotEqual(const Variable& x, double y, Site site = Site::current());
+Variable LessThan(const Variable& x, double y, Site site = Site::current());
+Variable LessEqual(const Variable& x, double y, Site site = Site::current());
+Variable GreaterThan(const Variable& x, double y, Site site = Site::current());
+Variable GreaterEqual(const Variable& x, double y, Site site = Site::current());
+// Whether each element is NaN.
+Variable IsNan(const Variable& x, Site site = Site::current());
 
 // Combine bools element by element, with broadcasting.
 Variable LogicalAnd(const Variable& x, const Variable& y, Site site = Site::current());

@@ -5,6 +5,7 @@
 
 #include "framework/builder/block_call.h"
 #include "framework/builder/control.h"
+#include "framework/builder/current_block.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"

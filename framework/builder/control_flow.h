@@ -106,7 +106,7 @@ class IfElse {
 
   Variable mask_;
   Site site_;
-  Block* outer_ = nullptr;
+  ir::Block* outer_ = nullptr;
   int building_ = -1;  // 0 or 1: the block that is being built
   std::vector<Rows> inputs_;
   Variables results_[2];

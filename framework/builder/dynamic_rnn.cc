@@ -7,6 +7,7 @@
 #include "framework/builder/block_call.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
+#include "framework/builder/current_block.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
@@ -14,10 +15,10 @@
 namespace skiff::layers {
 
 DynamicRnn::DynamicRnn(const std::string& name, Site site)
-    : call_("dynamic_rnn", name, site), site_(site) {}
+    : call_(std::make_shared<LayerCall>("dynamic_rnn", name, site)), site_(site) {}
 
 void DynamicRnn::Body(const std::function<void()>& body) {
-  call_.Enforce(phase_ == Phase::kNew, "it has a body already");
+  call_->Enforce(phase_ == Phase::kNew, "it has a body already");
   phase_ = Phase::kInBody;
   outer_ = &CurrentBlock();
   const size_t first_op = outer_->ops().size();
@@ -26,7 +27,7 @@ void DynamicRnn::Body(const std::function<void()>& body) {
     block = BuildBlock([&] {
       body_ = &CurrentBlock();
       body();
-      call_.Enforce(table_.defined(), "the body has no StepInput");
+      call_->Enforce(table_.defined(), "the body has no StepInput");
       FinishStep();
     });
   } catch (...) {
@@ -37,7 +38,7 @@ void DynamicRnn::Body(const std::function<void()>& body) {
     output_arrays_.clear();
     throw;
   }
-  AppendWhile(call_, condition_, *block);
+  AppendWhile(*call_, condition_, *block);
   for (const Variable& array : output_arrays_) {
     outputs_.push_back(ArrayToLodTensor(array, table_, site_));
   }
@@ -46,14 +47,14 @@ void DynamicRnn::Body(const std::function<void()>& body) {
 
 void DynamicRnn::EnforceInBody(const char* what) const {
   const bool is_inside = phase_ == Phase::kInBody && &CurrentBlock() == body_;
-  call_.Enforce(is_inside, what, " is called outside of Body or in a block inside it");
+  call_->Enforce(is_inside, what, " is called outside of Body or in a block inside it");
 }
 
 void DynamicRnn::EnforceHasSteps(const char* what) const {
   EnforceInBody(what);
-  call_.Enforce(table_.defined(), what,
-                " comes before the first StepInput, which says how many "
-                "steps there are");
+  call_->Enforce(table_.defined(), what,
+                 " comes before the first StepInput, which says how many "
+                 "steps there are");
 }
 
 void DynamicRnn::StartSteps(const Variable& first_input) {
@@ -67,9 +68,9 @@ void DynamicRnn::StartSteps(const Variable& first_input) {
 
 Variable DynamicRnn::StepInput(const Variable& x) {
   EnforceInBody("StepInput");
-  call_.Use(x);
-  call_.Enforce(x.var().lod_level > 0, "the step input \"", x.name(),
-                "\" has no LoD, expected a ragged variable");
+  call_->Use(x);
+  call_->Enforce(x.var().lod_level > 0, "the step input \"", x.name(),
+                 "\" has no LoD, expected a ragged variable");
   Variable steps;
   {
     const BlockGuard guard(outer_);
@@ -81,7 +82,7 @@ Variable DynamicRnn::StepInput(const Variable& x) {
 
 Variable DynamicRnn::StaticInput(const Variable& x) {
   EnforceHasSteps("StaticInput");
-  call_.Use(x);
+  call_->Use(x);
   Variable ranked;
   {
     const BlockGuard guard(outer_);
@@ -92,7 +93,7 @@ Variable DynamicRnn::StaticInput(const Variable& x) {
 
 Variable DynamicRnn::Memory(const Variable& initial) {
   EnforceHasSteps("Memory");
-  call_.Use(initial);
+  call_->Use(initial);
   State state;
   {
     const BlockGuard guard(outer_);
@@ -122,16 +123,16 @@ Variable DynamicRnn::Memory(const std::vector<int64_t>& dims, float value, DType
 void DynamicRnn::UpdateMemory(const Variable& memory, const Variable& next) {
   EnforceInBody("UpdateMemory");
   const auto state = std::ranges::find(states_, memory.name(), &State::memory);
-  call_.Enforce(state != states_.end(), "\"", memory.name(), "\" is no memory of this layer");
-  call_.Enforce(!state->next.defined(), "the memory \"", memory.name(), "\" is updated twice");
-  call_.Use(next);
-  EnforceSame(call_, "the next value ", next, "the memory ", memory);
+  call_->Enforce(state != states_.end(), "\"", memory.name(), "\" is no memory of this layer");
+  call_->Enforce(!state->next.defined(), "the memory \"", memory.name(), "\" is updated twice");
+  call_->Use(next);
+  EnforceSame(*call_, "the next value ", next, "the memory ", memory);
   state->next = next;
 }
 
 void DynamicRnn::StepOutput(const Variable& x) {
   EnforceHasSteps("StepOutput");
-  call_.Use(x);
+  call_->Use(x);
   Variable array;
   {
     const BlockGuard guard(outer_);
@@ -144,15 +145,15 @@ void DynamicRnn::StepOutput(const Variable& x) {
 void DynamicRnn::FinishStep() {
   Increment(step_, 1.0f, site_);
   for (const State& state : states_) {
-    call_.Enforce(state.next.defined(), "the memory \"", state.memory,
-                  "\" has no UpdateMemory in the body");
+    call_->Enforce(state.next.defined(), "the memory \"", state.memory,
+                   "\" has no UpdateMemory in the body");
     ArrayWrite(state.next, step_, state.array, site_);
   }
   AssignTo(LessThan(step_, length_, site_), condition_, site_);
 }
 
 const std::vector<Variable>& DynamicRnn::Outputs() const {
-  call_.Enforce(phase_ == Phase::kDone, "Outputs is called before Body has ended");
+  call_->Enforce(phase_ == Phase::kDone, "Outputs is called before Body has ended");
   return outputs_;
 }
 

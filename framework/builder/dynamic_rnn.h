@@ -17,12 +17,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/builder/activation.h"
-#include "framework/builder/layer_call.h"
 #include "framework/builder/variable.h"
+
+namespace skiff::internal {
+class LayerCall;
+}  // namespace skiff::internal
 
 namespace skiff::layers {
 
@@ -75,11 +79,11 @@ class DynamicRnn {
   // Ends a step, in the body.
   void FinishStep();
 
-  LayerCall call_;
+  std::shared_ptr<const internal::LayerCall> call_;
   Site site_;
   enum class Phase { kNew, kInBody, kDone } phase_ = Phase::kNew;
-  Block* outer_ = nullptr;
-  Block* body_ = nullptr;  // while Body runs
+  ir::Block* outer_ = nullptr;
+  ir::Block* body_ = nullptr;  // while Body runs
   Variable first_input_;
   Variable table_;
   Variable length_;  // of the longest sequence

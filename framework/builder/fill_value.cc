@@ -2,7 +2,11 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <string>
+
+#include "framework/builder/layer_call.h"
+#include "framework/builder/tensor.h"
 
 namespace skiff {
 namespace {
@@ -26,6 +30,16 @@ void SetFillValue(Op* op, DType dtype, double value) {
   } else if (dtype == DType::kInt64 || dtype == DType::kInt32) {
     op->SetAttr("str_value", ExactText(static_cast<int64_t>(value)));
   }
+}
+
+bool MayHold(DType dtype, double number) { return IsFloat(dtype) || number == std::trunc(number); }
+
+Variable NumberLike(const Variable& like, double number, const std::source_location& site) {
+  const LayerCall call("number", "", site);
+  call.Use(like);
+  call.Enforce(MayHold(like.dtype(), number), number, " is not a whole number, as \"", like.name(),
+               "\" of ", like.dtype(), " needs");
+  return layers::FillConstant({}, like.dtype(), number, site);
 }
 
 }  // namespace skiff

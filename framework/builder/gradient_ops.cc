@@ -5,6 +5,7 @@
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/param_attr.h"
+#include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"

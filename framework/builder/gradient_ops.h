@@ -8,6 +8,7 @@
 #include "framework/builder/gradient_clip.h"
 #include "framework/builder/regularizer.h"
 #include "framework/builder/variable.h"
+#include "framework/ir/program.h"
 
 namespace skiff {
 

@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/call_site.h"
 #include "framework/builder/control.h"
+#include "framework/builder/current_block.h"
 #include "framework/builder/gradient_ops.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"

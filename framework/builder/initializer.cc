@@ -8,6 +8,9 @@
 #include "framework/builder/fill_value.h"
 
 namespace skiff {
+
+Op Initializer::Make(const Var& var) const { return make_(var); }
+
 namespace initializer {
 namespace {
 

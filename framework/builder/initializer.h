@@ -7,20 +7,20 @@
 #include <utility>
 #include <vector>
 
-#include "framework/ir/program.h"
+#include "framework/ir/api/program.h"
 
 namespace skiff {
 
 class Initializer {
  public:
   // Makes the op that fills the variable (its output is set to it).
-  using MakeOp = std::function<Op(const Var&)>;
+  using MakeOp = std::function<ir::Op(const ir::Var&)>;
 
   Initializer() = default;  // undefined: the layer's own choice
   explicit Initializer(MakeOp make) : make_(std::move(make)) {}
 
   bool defined() const { return make_ != nullptr; }
-  Op Make(const Var& var) const { return make_(var); }
+  ir::Op Make(const ir::Var& var) const;
 
  private:
   MakeOp make_;
@@ -54,8 +54,8 @@ Initializer TruncatedNormal(const NormalOptions& options = {});
 // isn't positive.
 struct FanOptions {
   bool uniform = true;
-  std::optional<int64_t> fan_in;
-  std::optional<int64_t> fan_out;  // not used by Msra
+  std::optional<int64_t> fan_in = {};
+  std::optional<int64_t> fan_out = {};  // not used by Msra
   int32_t seed = 0;
 };
 // Uniform within ±sqrt(6 / (fan_in + fan_out)), or normal with deviation

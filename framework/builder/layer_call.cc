@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "framework/builder/call_site.h"
+#include "framework/builder/current_block.h"
+#include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/warning.h"
 #include "framework/ir/op_role.h"
@@ -228,6 +230,9 @@ Variable LayerCall::Activate(const Variable& x, const std::string& act) const {
   if (act.empty()) return x;
   Op op(act);
   op.SetInput("X", {Use(x)});
+  // The defaults of activation.h that aren't Fluid's.
+  if (act == "leaky_relu") op.SetAttr("alpha", 0.01f);
+  if (act == "hard_sigmoid") op.SetAttr("slope", 0.16666667f);
   return AppendFor(std::move(op));
 }
 

@@ -15,6 +15,8 @@
 
 namespace skiff {
 
+namespace internal {
+
 class LayerCall {
  public:
   // `name`: of this layer; empty: <type>_<n>. Appends to the default programs of the moment.
@@ -57,7 +59,8 @@ class LayerCall {
 
   // Returns x + bias, with a parameter of dims x.dims[begin, end); x itself without a bias.
   Variable AddBias(const Variable& x, const BiasAttr& bias, size_t begin, size_t end) const;
-  // Returns the output of the op of type `act` for x; x itself if `act` is empty.
+  // Returns the output of the op of type `act` for x, with the attributes that activation.h gives
+  // it by default; x itself if `act` is empty.
   Variable Activate(const Variable& x, const std::string& act) const;
 
  private:
@@ -68,6 +71,9 @@ class LayerCall {
   std::source_location site_;
   std::string name_;
 };
+
+}  // namespace internal
+using internal::LayerCall;
 
 // Returns a persistable variable of both programs that isn't a parameter (counters, accumulators,
 // learning rates), filled with `value` by the startup program, or by what `first` makes. One that

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "framework/builder/control.h"
+#include "framework/builder/current_block.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/step_counter.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"
 

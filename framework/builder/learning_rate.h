@@ -11,20 +11,14 @@
 //   optimizer::Momentum({.learning_rate = rate, .momentum = 0.9f}).Minimize(loss);
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <utility>
 #include <vector>
 
 #include "framework/builder/variable.h"
 
 namespace skiff {
-
-inline constexpr const char* kStepCounter = "@LR_DECAY_COUNTER@";
-
-// Returns the position of the op that advances the step counter, its output "Out", by runs or by
-// rounds, in the root block of a program; the number of ops if there is none.
-size_t FindStepAdvance(const Block& root);
 
 // The learning rate of an optimizer: a number, or a float32 or float64 variable of shape [1], which
 // it casts to the dtype of the parameters.

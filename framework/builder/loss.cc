@@ -4,12 +4,24 @@
 
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
+#include "framework/builder/tensor.h"
+#include "framework/tensor/dims_agree.h"
+#include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
 
 void SetIfDefined(const LayerCall& call, const char* slot, const Variable& x, Op* op) {
   if (x.defined()) op->SetInput(slot, {call.Use(x)});
+}
+
+// Ops of Fluid broadcast [N] and [N, 1] to [N, N], or refuse them in terms of their slots.
+void CheckSameDims(const LayerCall& call, const Variable& x, const Variable& label) {
+  call.Use({x, label});
+  call.Enforce(DimsAgree(x.dims(), label.dims()), "\"", x.name(), "\" is of shape ",
+               Shape(x.dims()), " and \"", label.name(), "\" of shape ", Shape(label.dims()),
+               ", expected one shape; of [N], Unsqueeze with axis 1 makes [N, 1], and of [N, 1], "
+               "Squeeze with axis 1 makes [N]");
 }
 
 }  // namespace
@@ -42,6 +54,7 @@ SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Vari
 }
 
 Variable SquareErrorCost(const Variable& x, const Variable& label, Site site) {
+  CheckSameDims(LayerCall("square_error_cost", "", site), x, label);
   return Square(ElementwiseSub(x, label, {}, site), site);
 }
 
@@ -49,6 +62,7 @@ Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
                                        const SigmoidCrossEntropyWithLogitsOptions& options,
                                        Site site) {
   const LayerCall call("sigmoid_cross_entropy_with_logits", "", site);
+  CheckSameDims(call, x, label);
   Op op("sigmoid_cross_entropy_with_logits");
   op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
   SetIfDefined(call, "pos_weight", options.pos_weight, &op);
@@ -56,8 +70,29 @@ Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
   return call.AppendFor(std::move(op));
 }
 
+Variable BinaryCrossEntropyWithLogits(const Variable& x, const Variable& label,
+                                      const BinaryCrossEntropyWithLogitsOptions& options,
+                                      Site site) {
+  const Variable loss = SigmoidCrossEntropyWithLogits(x, label, {}, site);
+  if (!options.pos_weight.defined()) return loss;
+  // The rest, (pos_weight - 1) · label · log(1 + exp(-x)). So nothing cancels for a weight above 1.
+  const Variable of_ones = SigmoidCrossEntropyWithLogits(x, OnesLike(label, site), {}, site);
+  const Variable factor =
+      ElementwiseMul(label, Scale(options.pos_weight, {.bias = -1.0f}, site), {}, site);
+  return ElementwiseAdd(loss, ElementwiseMul(factor, of_ones, {}, site), {}, site);
+}
+
+Variable BinaryCrossEntropy(const Variable& x, const Variable& label, Site site) {
+  const LayerCall call("bce_loss", "", site);
+  CheckSameDims(call, x, label);
+  Op op("bce_loss");
+  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
+  return call.AppendFor(std::move(op));
+}
+
 Variable LogLoss(const Variable& x, const Variable& label, float epsilon, Site site) {
   const LayerCall call("log_loss", "", site);
+  CheckSameDims(call, x, label);
   Op op("log_loss");
   op.SetInput("Predicted", {call.Use(x)}).SetInput("Labels", {call.Use(label)});
   op.SetAttr("epsilon", epsilon);
@@ -66,6 +101,7 @@ Variable LogLoss(const Variable& x, const Variable& label, float epsilon, Site s
 
 Variable HuberLoss(const Variable& x, const Variable& label, float delta, Site site) {
   const LayerCall call("huber_loss", "", site);
+  CheckSameDims(call, x, label);
   Op op("huber_loss");
   op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(label)}).SetAttr("delta", delta);
   op.SetOutput("Residual", {call.NewOutput().name()});
@@ -74,6 +110,7 @@ Variable HuberLoss(const Variable& x, const Variable& label, float delta, Site s
 
 Variable SmoothL1(const Variable& x, const Variable& y, const SmoothL1Options& options, Site site) {
   const LayerCall call("smooth_l1_loss", "", site);
+  CheckSameDims(call, x, y);
   Op op("smooth_l1_loss");
   op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("sigma", options.sigma);
   SetIfDefined(call, "InsideWeight", options.inside_weight, &op);
@@ -85,6 +122,7 @@ Variable SmoothL1(const Variable& x, const Variable& y, const SmoothL1Options& o
 Variable KldivLoss(const Variable& x, const Variable& target, const std::string& reduction,
                    Site site) {
   const LayerCall call("kldiv_loss", "", site);
+  CheckSameDims(call, x, target);
   Op op("kldiv_loss");
   op.SetInput("X", {call.Use(x)}).SetInput("Target", {call.Use(target)});
   op.SetAttr("reduction", reduction);
@@ -94,6 +132,8 @@ Variable KldivLoss(const Variable& x, const Variable& target, const std::string&
 Variable MarginRankLoss(const Variable& label, const Variable& left, const Variable& right,
                         float margin, Site site) {
   const LayerCall call("margin_rank_loss", "", site);
+  CheckSameDims(call, left, right);
+  CheckSameDims(call, left, label);
   Op op("margin_rank_loss");
   op.SetInput("Label", {call.Use(label)}).SetInput("X1", {call.Use(left)});
   op.SetInput("X2", {call.Use(right)}).SetAttr("margin", margin);

@@ -1,5 +1,9 @@
 // Losses: one number per sample, unless said otherwise. Reduce them with Mean. What all layers
 // throw: activation.h.
+//
+// Predictions and labels that are compared element by element need one shape: no loss broadcasts.
+// Otherwise it throws an Error (kInvalidArgument) that says both shapes. A hard label is a class
+// for each row, int64 or int32: [N, 1], or [N] as in PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +19,8 @@ struct CrossEntropyOptions {
   bool soft_label = false;      // the label is a distribution of the input's shape
   int32_t ignore_index = -100;  // samples of this label count 0
 };
-// -log(x[label]) of probabilities x [N, classes] and int64 labels [N, 1]: [N, 1].
+// -log(x[label]) of probabilities x [..., classes]: [..., 1], or [...] for hard labels of that
+// shape.
 Variable CrossEntropy(const Variable& x, const Variable& label,
                       const CrossEntropyOptions& options = {}, Site site = Site::current());
 
@@ -30,8 +35,8 @@ Variable SoftmaxWithCrossEntropy(const Variable& logits, const Variable& label,
                                  const SoftmaxWithCrossEntropyOptions& options = {},
                                  Site site = Site::current());
 struct SoftmaxLoss {
-  Variable loss;
-  Variable softmax;
+  Variable loss = {};
+  Variable softmax = {};
 };
 // The same, with the probabilities.
 SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Variable& label,
@@ -44,20 +49,37 @@ Variable SquareErrorCost(const Variable& x, const Variable& label, Site site = S
 struct SigmoidCrossEntropyWithLogitsOptions {
   int32_t ignore_index = -100;  // elements of this label count 0
   bool normalize = false;       // divides by the number of elements that aren't ignored
-  Variable pos_weight = {};     // factors of log(1 + exp(-|x|)), of x's shape; none: 1
+  // Factors of log(1 + exp(-|x|)), of x's shape; none: 1. Not those of
+  // BinaryCrossEntropyWithLogits.
+  Variable pos_weight = {};
 };
 // max(x, 0) - x · label + log(1 + exp(-|x|)), the cross-entropy of sigmoid(x), element by element;
 // labels are 0, 1 or between.
 Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
                                        const SigmoidCrossEntropyWithLogitsOptions& options = {},
                                        Site site = Site::current());
+struct BinaryCrossEntropyWithLogitsOptions {
+  // Factors of the loss where the label is 1, broadcast to x: [C] for x [N, C]; none: 1.
+  Variable pos_weight = {};
+};
+// -(pos_weight · label · log(sigmoid(x)) + (1 - label) · log(1 - sigmoid(x))), element by element,
+// for labels between 0 and 1 of the shape of x. It is exact for large x, too: nothing overflows.
+// Source: PyTorch's binary_cross_entropy_with_logits.
+Variable BinaryCrossEntropyWithLogits(const Variable& x, const Variable& label,
+                                      const BinaryCrossEntropyWithLogitsOptions& options = {},
+                                      Site site = Site::current());
+// -(label · log(x) + (1 - label) · log(1 - x)) of probabilities x, element by element, for labels
+// between 0 and 1 of the shape of x. Each logarithm is at least -100, so that x may be 0 and 1; the
+// loss of another x is NaN. Source: PyTorch's binary_cross_entropy. Where there are logits,
+// BinaryCrossEntropyWithLogits is more exact.
+Variable BinaryCrossEntropy(const Variable& x, const Variable& label, Site site = Site::current());
 // The cross-entropy of probabilities x [N, 1]; epsilon keeps the logarithms finite.
 Variable LogLoss(const Variable& x, const Variable& label, float epsilon = 1e-4f,
                  Site site = Site::current());
 
 // With the distance d = |label - x|, element by element: d² / 2 where d <= delta, else
 // delta · (d - delta / 2). Delta must be at least 0.
-Variable HuberLoss(const Variable& x, const Variable& label, float delta,
+Variable HuberLoss(const Variable& x, const Variable& label, float delta = 1.0f,
                    Site site = Site::current());
 
 struct SmoothL1Options {
@@ -78,7 +100,7 @@ Variable KldivLoss(const Variable& x, const Variable& target, const std::string&
 // max(0, margin - label · (left - right)) of scores [N, 1]; the label is 1 where the left one
 // should be above the right one, -1 where below.
 Variable MarginRankLoss(const Variable& label, const Variable& left, const Variable& right,
-                        float margin = 0.1f, Site site = Site::current());
+                        float margin = 0.0f, Site site = Site::current());
 
 struct LabelSmoothOptions {
   Variable prior_dist = {};  // one element a class; none: all classes alike

@@ -1,8 +1,14 @@
 #include "framework/builder/math.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "framework/builder/control.h"
+#include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
+#include "framework/builder/tensor.h"
+#include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
@@ -41,6 +47,93 @@ Variable ArgExtreme(const char* type, const Variable& x, const ArgExtremeOptions
   op.SetInput("X", {call.Use(x)}).SetAttr("axis", options.axis);
   op.SetAttr("keepdims", options.keep_dim).SetAttr("flatten", options.flatten);
   return call.AppendFor(std::move(op));
+}
+
+// Returns the dims to which both are broadcast, the last ones aligned; nullopt if they don't fit.
+std::optional<std::vector<int64_t>> BroadcastDims(std::vector<int64_t> a, std::vector<int64_t> b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  const size_t offset = a.size() - b.size();
+  for (size_t i = 0; i < b.size(); ++i) {
+    int64_t& dim = a[offset + i];
+    if (dim == 1 || (dim == -1 && b[i] != 1)) {
+      dim = b[i];
+    } else if (dim != b[i] && b[i] != 1 && b[i] != -1) {
+      return std::nullopt;
+    }
+  }
+  return a;
+}
+
+// Broadcasts the operands of a `where`, whose op wants them in one shape.
+class WhereOperands {
+ public:
+  // `operands` are a condition and two values. Throws an Error (kInvalidArgument) if they don't
+  // fit.
+  WhereOperands(const LayerCall& call, const std::vector<Variable>& operands, const Site& site)
+      : operands_(operands), site_(site) {
+    for (const Variable& operand : operands) {
+      call.Use(operand);
+      std::optional<std::vector<int64_t>> dims = BroadcastDims(dims_, operand.dims());
+      call.Enforce(dims.has_value(), "\"", operand.name(), "\" of shape ", Shape(operand.dims()),
+                   " does not fit the shape ", Shape(dims_), " of the operands before it");
+      dims_ = std::move(*dims);
+    }
+  }
+
+  // Returns an operand in the shape of all.
+  Variable operator[](size_t i) {
+    const Variable& operand = operands_[i];
+    if (operand.dims() == dims_) return operand;
+    if (operand.dtype() == DType::kBool) return LogicalAnd(operand, Trues(), site_);
+    // Times 1 keeps every bit, -0 and NaN included.
+    return ElementwiseMul(operand, FullLike(Trues(), 1, operand.dtype(), site_), {}, site_);
+  }
+
+ private:
+  // Returns bools of the shape of all.
+  const Variable& Trues() {
+    if (trues_.defined()) return trues_;
+    const auto whole =
+        std::ranges::find_if(operands_, [&](const Variable& x) { return x.dims() == dims_; });
+    if (whole != operands_.end()) return trues_ = FullLike(*whole, 1, DType::kBool, site_);
+    for (const Variable& operand : operands_) {
+      const Variable like_operand = FullLike(operand, 1, DType::kBool, site_);
+      trues_ = trues_.defined() ? LogicalAnd(trues_, like_operand, site_) : like_operand;
+    }
+    return trues_;
+  }
+
+  std::vector<Variable> operands_;
+  Site site_;
+  std::vector<int64_t> dims_;
+  Variable trues_;
+};
+
+// Returns how many elements of x make one of a reduction over the dims, -1 if only a run knows.
+int64_t ReducedCount(const Variable& x, const std::vector<int64_t>& dims) {
+  const std::vector<int64_t>& extents = x.dims();
+  int64_t count = 1;
+  for (int64_t axis = 0; const int64_t extent : extents) {
+    const int64_t from_the_back = axis++ - static_cast<int64_t>(extents.size());
+    const bool is_reduced = dims.empty() || std::ranges::count(dims, axis - 1) > 0 ||
+                            std::ranges::count(dims, from_the_back) > 0;
+    if (!is_reduced) continue;
+    if (extent < 0) return -1;
+    count *= extent;
+  }
+  return count;
+}
+
+// The same as a number that a run computes, of rank 0 and in the dtype of x.
+Variable ReducedCountOfRun(const Variable& x, const std::vector<int64_t>& dims, const Site& site) {
+  Variable extents = ShapeOf(x, site);
+  if (!dims.empty()) {
+    std::vector<int64_t> axes = dims;
+    for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(x.dims().size()) : 0;
+    extents =
+        Gather(extents, AssignValue({static_cast<int64_t>(axes.size())}, axes, site), 0, site);
+  }
+  return ReduceProd(Cast(extents, x.dtype(), site), {}, site).StopGradient();
 }
 
 }  // namespace
@@ -82,12 +175,42 @@ Variable ElementwiseFloordiv(const Variable& x, const Variable& y,
   return Elementwise("elementwise_floordiv", x, y, options, site);
 }
 
+Variable ElementwiseMax(const Variable& x, double y, Site site) {
+  return ElementwiseMax(x, NumberLike(x, y, site), {}, site);
+}
+Variable ElementwiseMin(const Variable& x, double y, Site site) {
+  return ElementwiseMin(x, NumberLike(x, y, site), {}, site);
+}
+Variable ElementwiseMod(const Variable& x, double y, Site site) {
+  return ElementwiseMod(x, NumberLike(x, y, site), {}, site);
+}
+Variable ElementwisePow(const Variable& x, double y, Site site) {
+  return ElementwisePow(x, NumberLike(x, y, site), {}, site);
+}
+Variable ElementwisePow(double x, const Variable& y, Site site) {
+  return ElementwisePow(NumberLike(y, x, site), y, {}, site);
+}
+Variable ElementwiseFloordiv(const Variable& x, double y, Site site) {
+  return ElementwiseFloordiv(x, NumberLike(x, y, site), {}, site);
+}
+
 Variable Where(const Variable& condition, const Variable& x, const Variable& y, Site site) {
   const LayerCall call("where", "", site);
+  WhereOperands operands(call, {condition, x, y}, site);
   Op op("where");
-  op.SetInput("Condition", {call.Use(condition)});
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("Condition", {operands[0].name()});
+  op.SetInput("X", {operands[1].name()}).SetInput("Y", {operands[2].name()});
   return call.AppendFor(std::move(op));
+}
+Variable Where(const Variable& condition, const Variable& x, double y, Site site) {
+  return Where(condition, x, FullLike(x, y, {}, site), site);
+}
+Variable Where(const Variable& condition, double x, const Variable& y, Site site) {
+  return Where(condition, FullLike(y, x, {}, site), y, site);
+}
+Variable Where(const Variable& condition, double x, double y, Site site) {
+  return Where(condition, FullLike(condition, x, DType::kFloat32, site),
+               FullLike(condition, y, DType::kFloat32, site), site);
 }
 
 Variable Scale(const Variable& x, const ScaleOptions& options, Site site) {
@@ -148,6 +271,43 @@ Variable ReduceAll(const Variable& x, const ReduceOptions& options, Site site) {
 }
 Variable ReduceAny(const Variable& x, const ReduceOptions& options, Site site) {
   return Reduce("reduce_any", x, options, site);
+}
+
+Variable LogSumExp(const Variable& x, const ReduceOptions& options, Site site) {
+  const LayerCall call("logsumexp", "", site);
+  Op op("logsumexp");
+  op.SetInput("X", {call.Use(x)});
+  op.SetAttr("axis", options.dims.empty() ? std::vector<int64_t>{0} : options.dims);
+  op.SetAttr("keepdim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
+  return call.AppendFor(std::move(op));
+}
+
+Variable Variance(const Variable& x, const VarianceOptions& options, Site site) {
+  const LayerCall call("variance", "", site);
+  call.Use(x);
+  const ReduceOptions reduce{.dims = options.dims, .keep_dim = options.keep_dim};
+  // The distances from a mean add up to 0. So the gradient that would flow through the mean is 0.
+  const Variable mean =
+      ReduceMean(x, {.dims = options.dims, .keep_dim = true}, site).StopGradient();
+  const Variable squares = Square(ElementwiseSub(x, mean, {}, site), site);
+  if (!options.unbiased) return ReduceMean(squares, reduce, site);
+  const Variable sum = ReduceSum(squares, reduce, site);
+  const int64_t count = ReducedCount(x, options.dims);
+  call.Enforce(count < 0 || count > 1, "x of shape ", Shape(x.dims()), " has ", count,
+               " elements for each variance, expected at least 2, unless it is biased");
+  const auto one_less = static_cast<double>(count - 1);
+  const Variable divisor = count > 1 ? NumberLike(x, one_less, site)
+                                     : ElementwiseSub(ReducedCountOfRun(x, options.dims, site),
+                                                      NumberLike(x, 1, site), {}, site);
+  return ElementwiseDiv(sum, divisor, {}, site);
+}
+
+Variable Std(const Variable& x, const VarianceOptions& options, Site site) {
+  const Variable variance = Variance(x, options, site);
+  // The slope of the root at 0 is infinite, so the gradient goes by another way there.
+  const Variable is_positive = GreaterThan(variance, 0.0, site);
+  const Variable root = Sqrt(Where(is_positive, variance, 1.0, site), site);
+  return Where(is_positive, root, variance, site);
 }
 
 Variable SquaredL2Norm(const Variable& x, Site site) {

@@ -41,10 +41,23 @@ Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseO
 // The largest integer that is no more than x / y.
 Variable ElementwiseFloordiv(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                              Site site = Site::current());
+// The same with a number, which is taken in the dtype of x: ElementwiseMax(x, 0.0). They throw an
+// Error (kInvalidArgument) if the dtype is one of whole numbers and the number isn't whole.
+Variable ElementwiseMax(const Variable& x, double y, Site site = Site::current());
+Variable ElementwiseMin(const Variable& x, double y, Site site = Site::current());
+Variable ElementwiseMod(const Variable& x, double y, Site site = Site::current());
+Variable ElementwisePow(const Variable& x, double y, Site site = Site::current());
+Variable ElementwisePow(double x, const Variable& y, Site site = Site::current());
+Variable ElementwiseFloordiv(const Variable& x, double y, Site site = Site::current());
 
-// x where the condition holds, else y; all of one shape.
+// x where the condition holds, else y. The three are broadcast to one shape, their last dims
+// aligned, as in NumPy. Unknown dims (-1) of several operands at one place are taken for equal. A
+// number has the dtype of the other operand; two numbers make float32.
 Variable Where(const Variable& condition, const Variable& x, const Variable& y,
                Site site = Site::current());
+Variable Where(const Variable& condition, const Variable& x, double y, Site site = Site::current());
+Variable Where(const Variable& condition, double x, const Variable& y, Site site = Site::current());
+Variable Where(const Variable& condition, double x, double y, Site site = Site::current());
 
 struct ScaleOptions {
   float scale = 1.0f;
@@ -88,6 +101,24 @@ Variable ReduceAll(const Variable& x, const ReduceOptions& options = {},
                    Site site = Site::current());
 Variable ReduceAny(const Variable& x, const ReduceOptions& options = {},
                    Site site = Site::current());
+
+// The logarithm of the sum of exp(x) over the dims. The largest element is subtracted before the
+// exponential, so that nothing overflows.
+Variable LogSumExp(const Variable& x, const ReduceOptions& options = {},
+                   Site site = Site::current());
+
+struct VarianceOptions {
+  std::vector<int64_t> dims = {};  // as in ReduceOptions
+  bool keep_dim = false;
+  bool unbiased = true;  // divides by n - 1 instead of n, the number of elements of each variance
+};
+// The mean squared distance from the mean, over the dims, in two passes: first the means, then the
+// squares, so that nothing cancels. Throws an Error (kInvalidArgument) if it is unbiased and n is
+// known to be less than 2; where only a run knows n = 1, the result is NaN, as PyTorch's.
+Variable Variance(const Variable& x, const VarianceOptions& options = {},
+                  Site site = Site::current());
+// The square root of the variance. Its gradient is 0 where the deviation is 0, as PyTorch's.
+Variable Std(const Variable& x, const VarianceOptions& options = {}, Site site = Site::current());
 
 // The sum of the squares of all elements, [1].
 Variable SquaredL2Norm(const Variable& x, Site site = Site::current());
@@ -153,8 +184,8 @@ struct ArgsortOptions {
   bool descending = false;
 };
 struct ArgsortResult {
-  Variable values;
-  Variable indices;  // where they were in x, int64
+  Variable values = {};
+  Variable indices = {};  // where they were in x, int64
 };
 // x sorted along an axis.
 ArgsortResult Argsort(const Variable& x, const ArgsortOptions& options = {},

@@ -9,8 +9,8 @@
 
 namespace skiff::layers {
 
-// Returns the share of samples whose int64 label [N, 1] is among the k best of `scores`
-// [N, classes]: a float32 scalar (rank 0).
+// Returns the share of samples whose label, int64 or int32 of shape [N, 1] or [N], is among the k
+// best of `scores` [N, classes]: a float32 scalar (rank 0).
 Variable Accuracy(const Variable& scores, const Variable& label, int64_t k = 1,
                   Site site = Site::current());
 

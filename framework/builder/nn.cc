@@ -5,11 +5,13 @@
 
 #include "framework/base/element_count.h"
 #include "framework/builder/layer_call.h"
+#include "framework/builder/tensor.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
 
+std::vector<int64_t> ValuesOf(int64_t extent) { return {extent}; }
 std::vector<int64_t> ValuesOf(const Extent2d& extent) { return {extent.height, extent.width}; }
 std::vector<int64_t> ValuesOf(const Extent3d& extent) {
   return {extent.depth, extent.height, extent.width};
@@ -25,12 +27,19 @@ int64_t KnownProduct(const LayerCall& call, const Variable& x, int64_t begin) {
   return ElementCount(tail);
 }
 
+// Returns an option that divides the dims of x into leading and trailing ones: how many leading
+// ones there are. Negative values of the option count from the back. There must be some of both.
+int64_t LeadingDims(const LayerCall& call, const Variable& x, const char* option, int64_t value) {
+  const auto rank = static_cast<int64_t>(x.dims().size());
+  const int64_t leading = value < 0 ? value + rank : value;
+  call.Enforce(leading >= 1 && leading < rank, option, " = ", value, " is outside [1, ", rank - 1,
+               "] and [", 1 - rank, ", -1] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
+  return leading;
+}
+
 Variable FcProduct(const LayerCall& call, const Variable& x, int64_t size,
                    const FcOptions& options) {
-  const int64_t rows = options.num_flatten_dims;
-  const auto rank = static_cast<int64_t>(x.dims().size());
-  call.Enforce(rows >= 1 && rows < rank, "num_flatten_dims = ", rows, " is outside [1, ", rank - 1,
-               "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
+  const int64_t rows = LeadingDims(call, x, "num_flatten_dims", options.num_flatten_dims);
   const Variable weight =
       call.CreateParameter(options.param_attr, "w", {KnownProduct(call, x, rows), size}, x.dtype(),
                            initializer::Xavier());
@@ -75,15 +84,11 @@ std::vector<int64_t> SlopeDims(const LayerCall& call, const Variable& x,
   return dims;
 }
 
-// Appends `op`, a convolution or a transposed one, with its filter, bias and activation.
+// Creates the filter of a convolution, or of a transposed one, for x with its channels at `axis`.
 template <typename Options>
-Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options& options,
-                  bool transposed, const FormatNames& formats = {}) {
-  op.SetInput("Input", {call.Use(x)});
+Variable CreateFilter(const LayerCall& call, const Variable& x, size_t axis, const Options& options,
+                      bool transposed) {
   const std::vector<int64_t> kernel = ValuesOf(options.kernel);
-  call.Enforce(x.dims().size() == kernel.size() + 2, "X \"", x.name(), "\" has the shape ",
-               Shape(x.dims()), ", expected ", kernel.size() + 2, " dims");
-  const size_t axis = ChannelAxis(call, x, options.data_format, formats);
   const int64_t channels = x.dims()[axis];
   const int64_t groups = options.groups;
   call.Enforce(options.filters > 0, "filters = ", options.filters, ", expected a positive number");
@@ -102,8 +107,23 @@ Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options
   const auto points = static_cast<double>(ElementCount(dims) / (dims[0] * dims[1]));
   const Initializer normal = initializer::Normal(
       {.stddev = static_cast<float>(std::sqrt(2.0 / (points * static_cast<double>(channels))))});
-  const Variable filter = call.CreateParameter(options.param_attr, "w", dims, x.dtype(),
-                                               transposed ? initializer::Xavier() : normal);
+  return call.CreateParameter(options.param_attr, "w", dims, x.dtype(),
+                              transposed ? initializer::Xavier() : normal);
+}
+
+void CheckRank(const LayerCall& call, const Variable& x, size_t rank) {
+  call.Enforce(x.dims().size() == rank, "X \"", x.name(), "\" has the shape ", Shape(x.dims()),
+               ", expected ", rank, " dims");
+}
+
+// Appends `op`, a convolution or a transposed one, with its filter, bias and activation.
+template <typename Options>
+Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options& options,
+                  bool transposed, const FormatNames& formats = {}) {
+  op.SetInput("Input", {call.Use(x)});
+  CheckRank(call, x, ValuesOf(options.kernel).size() + 2);
+  const size_t axis = ChannelAxis(call, x, options.data_format, formats);
+  const Variable filter = CreateFilter(call, x, axis, options, transposed);
   op.SetInput("Filter", {filter.name()});
   op.SetAttr("strides", ValuesOf(options.stride)).SetAttr("paddings", ValuesOf(options.padding));
   op.SetAttr("dilations", ValuesOf(options.dilation)).SetAttr("groups", options.groups);
@@ -121,6 +141,26 @@ Variable ConvolveTransposed(const LayerCall& call, const Variable& x, const char
   return Convolve(call, x, std::move(op), options, /*transposed=*/true, formats);
 }
 
+// Appends `op`, which works on images, to sequences [N, C, L] as images of height 1.
+template <typename Options>
+Variable Convolve1d(const LayerCall& call, const Variable& x, Op op, const Options& options,
+                    bool transposed, Site site) {
+  call.Use(x);
+  CheckRank(call, x, 3);
+  const size_t axis = ChannelAxis(call, x, "NCHW");
+  const Variable filter = CreateFilter(call, x, axis, options, transposed);
+  op.SetInput("Input", {Unsqueeze(x, {2}, site).name()});
+  op.SetInput("Filter", {Unsqueeze(filter, {2}, site).name()});
+  op.SetAttr("strides", ValuesOf(Extent2d(1, options.stride)));
+  op.SetAttr("paddings", ValuesOf(Extent2d(0, options.padding)));
+  op.SetAttr("dilations", ValuesOf(Extent2d(1, options.dilation)));
+  op.SetAttr("groups", options.groups);
+  op.SetAttr("padding_algorithm", std::string("EXPLICIT"));
+  const Variable out = call.AppendFor(std::move(op), "Output");
+  const Variable y = call.AddBias(out, options.bias_attr, axis, axis + 1);
+  return call.Activate(Squeeze(y, {2}, site), options.act);
+}
+
 template <typename Options>
 void CheckDepthwise(const LayerCall& call, const Variable& x, const Options& options) {
   const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_format)];
@@ -134,9 +174,12 @@ Variable Pool(const char* op_type, const Variable& x, const Options& options, co
   const LayerCall call(op_type, "", site);
   call.Enforce(options.type == "max" || options.type == "avg", "type \"", options.type,
                "\", expected max or avg");
+  // One window, or windows that the output's extents decide: the op ignores the stride.
+  const bool has_own_windows = options.global || options.adaptive;
+  const auto stride = options.stride.value_or(has_own_windows ? 1 : options.kernel);
   Op op(op_type);
   op.SetInput("X", {call.Use(x)}).SetAttr("pooling_type", options.type);
-  op.SetAttr("ksize", ValuesOf(options.kernel)).SetAttr("strides", ValuesOf(options.stride));
+  op.SetAttr("ksize", ValuesOf(options.kernel)).SetAttr("strides", ValuesOf(stride));
   op.SetAttr("paddings", ValuesOf(options.padding)).SetAttr("global_pooling", options.global);
   op.SetAttr("ceil_mode", options.ceil_mode).SetAttr("exclusive", options.exclusive);
   op.SetAttr("adaptive", options.adaptive).SetAttr("data_format", options.data_format);
@@ -165,10 +208,10 @@ Variable MovingStatistic(const LayerCall& call, const std::string& name, const V
 
 // Appends a normalisation, with a scale and a shift of `extent` values if they are asked for.
 Variable Normalize(const LayerCall& call, Op op, const Variable& x, int64_t extent,
-                   const std::optional<ParamAttr>& scale, const BiasAttr& shift,
+                   const OptionalParamAttr& scale, const BiasAttr& shift,
                    const std::vector<std::string>& statistics) {
   op.SetInput("X", {call.Use(x)});
-  const auto add_parameter = [&](const char* slot, const std::optional<ParamAttr>& attr,
+  const auto add_parameter = [&](const char* slot, const OptionalParamAttr& attr,
                                  const char* suffix, double start) {
     if (!attr.has_value()) return;
     const Variable parameter =
@@ -247,6 +290,36 @@ Variable Conv3d(const Variable& x, const Conv3dOptions& options, Site site) {
   return Convolve(call, x, Op("conv3d"), options, /*transposed=*/false, kVolumeFormats);
 }
 
+Variable Conv1d(const Variable& x, const Conv1dOptions& options, Site site) {
+  const LayerCall call("conv1d", options.name, site);
+  return Convolve1d(call, x, Op("conv2d"), options, /*transposed=*/false, site);
+}
+
+Variable Conv1dTranspose(const Variable& x, const Conv1dTransposeOptions& options, Site site) {
+  const LayerCall call("conv1d_transpose", options.name, site);
+  Op op("conv2d_transpose");
+  if (options.output_size.has_value())
+    op.SetAttr("output_size", std::vector<int64_t>{1, *options.output_size});
+  return Convolve1d(call, x, std::move(op), options, /*transposed=*/true, site);
+}
+
+Variable Pool1d(const Variable& x, const Pool1dOptions& options, Site site) {
+  const LayerCall call("pool1d", "", site);
+  call.Use(x);
+  CheckRank(call, x, 3);
+  const Variable y = Pool2d(Unsqueeze(x, {2}, site),
+                            {.kernel = {1, options.kernel},
+                             .type = options.type,
+                             .stride = Extent2d(1, options.stride.value_or(options.kernel)),
+                             .padding = {0, options.padding},
+                             .global = options.global,
+                             .ceil_mode = options.ceil_mode,
+                             .exclusive = options.exclusive,
+                             .adaptive = options.adaptive},
+                            site);
+  return Squeeze(y, {2}, site);
+}
+
 Variable Pool2d(const Variable& x, const Pool2dOptions& options, Site site) {
   return Pool("pool2d", x, options, site);
 }
@@ -283,10 +356,7 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
 Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site) {
   const LayerCall call("layer_norm", options.name, site);
   call.Use(x);
-  const int64_t axis = options.begin_norm_axis;
-  const auto rank = static_cast<int64_t>(x.dims().size());
-  call.Enforce(axis >= 1 && axis < rank, "begin_norm_axis = ", axis, " is outside [1, ", rank - 1,
-               "] for X \"", x.name(), "\" of shape ", Shape(x.dims()));
+  const int64_t axis = LeadingDims(call, x, "begin_norm_axis", options.begin_norm_axis);
   Op op("layer_norm");
   op.SetAttr("begin_norm_axis", axis).SetAttr("epsilon", options.epsilon);
   const Variable y = Normalize(call, std::move(op), x, KnownProduct(call, x, axis),
@@ -313,6 +383,17 @@ Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options, Sit
   op.SetAttr("epsilon", options.epsilon);
   return Normalize(call, std::move(op), x, x.dims()[ChannelAxis(call, x, "NCHW")],
                    options.param_attr, options.bias_attr, {"SavedMean", "SavedVariance"});
+}
+
+Variable RmsNorm(const Variable& x, const RmsNormOptions& options, Site site) {
+  const LayerCall call("rms_norm", options.name, site);
+  call.Use(x);
+  const int64_t axis = LeadingDims(call, x, "begin_norm_axis", options.begin_norm_axis);
+  Op op("rms_norm");
+  op.SetAttr("begin_norm_axis", axis).SetAttr("epsilon", options.epsilon);
+  const Variable y = Normalize(call, std::move(op), x, KnownProduct(call, x, axis),
+                               options.param_attr, false, {"MeanSquare"});
+  return call.Activate(y, options.act);
 }
 
 Variable Dropout(const Variable& x, float p, const DropoutOptions& options, Site site) {

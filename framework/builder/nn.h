@@ -1,5 +1,8 @@
 // Layers with parameters, and layers that are used between them in a network.
 //
+// Their defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has
+// another one, Fluid's: docs/changes.md.
+//
 // Parameters are made in the root block of the main program and initialised by the startup program.
 // Default initializers are Fluid's: Xavier uniform for weights and transposed filters, 0 for
 // biases, and for filters a normal distribution with deviation sqrt(2 / (points of the kernel ·
@@ -22,15 +25,17 @@
 namespace skiff::layers {
 
 struct FcOptions {
-  int64_t num_flatten_dims = 1;  // how many leading dims index the rows
+  // How many leading dims index the rows; negative from the back: -1 multiplies the last dim alone.
+  int64_t num_flatten_dims = -1;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string name = {};
 };
-// act(x · W + b): [dims[0, num_flatten_dims)…, size]; W is [Π dims[num_flatten_dims, …), size].
-// Throws an Error (kInvalidArgument) if size < 1, if num_flatten_dims isn't in [1, rank), or if an
-// extent of W is unknown.
+// act(x · W + b): [dims[0, num_flatten_dims)…, size]; W is [Π dims[num_flatten_dims, …), size]. So
+// x [N, T, D] makes [N, T, size], and images [N, C, H, W] need num_flatten_dims = 1 (or Flatten)
+// for [N, size]. Throws an Error (kInvalidArgument) if size < 1, if num_flatten_dims, counted from
+// the front, isn't in [1, rank), or if an extent of W is unknown.
 Variable Fc(const Variable& x, int64_t size, const FcOptions& options = {},
             Site site = Site::current());
 // The same for the sum of the products of several inputs, at least one, each with a W of its own (a
@@ -59,7 +64,7 @@ struct Conv2dOptions {
   // parameters follow the op.
   bool depthwise = false;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCHW";
   std::string name = {};
@@ -72,8 +77,8 @@ Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site = Sit
 
 struct Pool2dOptions {
   Extent2d kernel = 1;
-  std::string type = "max";  // or "avg"
-  Extent2d stride = 1;
+  std::string type = "max";             // or "avg"
+  std::optional<Extent2d> stride = {};  // undefined: the kernel
   Extent2d padding = 0;
   bool global = false;     // the whole image; kernel and padding don't count
   bool ceil_mode = false;  // rounds output extents up
@@ -91,6 +96,8 @@ Variable Pool2d(const Variable& x, const Pool2dOptions& options, Site site = Sit
 struct BatchNormOptions {
   std::string act = {};
   bool is_test = false;  // normalises by the moving statistics
+  // The share of a moving statistic that stays in a step, as in PaddlePaddle; PyTorch's momentum is
+  // 1 minus this.
   float momentum = 0.9f;
   float epsilon = 1e-5f;
   ParamAttr param_attr = {};  // the scale, which starts at 1
@@ -112,22 +119,24 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options = {},
                    Site site = Site::current());
 
 struct LayerNormOptions {
-  int64_t begin_norm_axis = 1;  // the first of the dims that are normalised together
+  // The first of the dims that are normalised together; negative from the back: -1 is the last dim
+  // alone.
+  int64_t begin_norm_axis = -1;
   float epsilon = 1e-5f;
-  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
-  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  BiasAttr bias_attr = {};            // the shift, which starts at 0
   std::string act = {};
   std::string name = {};
 };
-// Normalises each row. Throws an Error (kInvalidArgument) if begin_norm_axis isn't in [1, rank), or
-// if an extent of a parameter is unknown.
+// Normalises each row. Throws an Error (kInvalidArgument) if begin_norm_axis, counted from the
+// front, isn't in [1, rank), or if an extent of a parameter is unknown.
 Variable LayerNorm(const Variable& x, const LayerNormOptions& options = {},
                    Site site = Site::current());
 
 struct GroupNormOptions {
   float epsilon = 1e-5f;
-  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
-  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  BiasAttr bias_attr = {};            // the shift, which starts at 0
   std::string act = {};
   std::string data_layout = "NCHW";
   std::string name = {};
@@ -139,8 +148,8 @@ Variable GroupNorm(const Variable& x, int64_t groups, const GroupNormOptions& op
 
 struct InstanceNormOptions {
   float epsilon = 1e-5f;
-  std::optional<ParamAttr> param_attr = ParamAttr{};  // the scale, which starts at 1
-  BiasAttr bias_attr = ParamAttr{};                   // the shift, which starts at 0
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  BiasAttr bias_attr = {};            // the shift, which starts at 0
   std::string name = {};
 };
 // Normalises each channel of each image [N, C, ...]. Throws an Error (kInvalidArgument) if the
@@ -148,12 +157,27 @@ struct InstanceNormOptions {
 Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options = {},
                       Site site = Site::current());
 
+struct RmsNormOptions {
+  // The first of the dims that are normalised together; negative from the back.
+  int64_t begin_norm_axis = -1;
+  float epsilon = 1e-6f;
+  OptionalParamAttr param_attr = {};  // the scale, which starts at 1
+  std::string act = {};
+  std::string name = {};
+};
+// Divides each row by the root of the mean of its squares, x / sqrt(mean(x²) + epsilon) · scale
+// (Zhang & Sennrich 2019): a LayerNorm without mean and shift, as Llama has it. Throws an Error
+// (kInvalidArgument) if begin_norm_axis, counted from the front, isn't in [1, rank), or if an
+// extent of the scale is unknown.
+Variable RmsNorm(const Variable& x, const RmsNormOptions& options = {},
+                 Site site = Site::current());
+
 struct DropoutOptions {
   bool is_test = false;
   int32_t seed = 0;  // 0: drawn from the program's seed
-  // "downgrade_in_infer" scales by 1 - p in evaluation, "upscale_in_train" by 1 / (1 - p) in
-  // training.
-  std::string implementation = "downgrade_in_infer";
+  // "upscale_in_train" scales by 1 / (1 - p) in training, "downgrade_in_infer" by 1 - p in
+  // evaluation.
+  std::string implementation = "upscale_in_train";
 };
 // In training, x with each element replaced by 0 with probability p. Throws an Error
 // (kInvalidArgument) if p isn't in [0, 1].
@@ -196,7 +220,7 @@ struct Conv2dTransposeOptions {
   int64_t groups = 1;
   bool depthwise = false;  // the op depthwise_conv2d_transpose: as in Conv2dOptions
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCHW";
   std::string name = {};
@@ -226,7 +250,7 @@ struct Conv3dOptions {
   Extent3d dilation = 1;
   int64_t groups = 1;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCDHW";
   std::string name = {};
@@ -243,7 +267,7 @@ struct Conv3dTransposeOptions {
   std::optional<Extent3d> output_size = {};  // where a stride leaves a choice
   int64_t groups = 1;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string data_format = "NCDHW";
   std::string name = {};
@@ -254,8 +278,8 @@ Variable Conv3dTranspose(const Variable& x, const Conv3dTransposeOptions& option
 
 struct Pool3dOptions {
   Extent3d kernel = 1;
-  std::string type = "max";  // or "avg"
-  Extent3d stride = 1;
+  std::string type = "max";             // or "avg"
+  std::optional<Extent3d> stride = {};  // undefined: the kernel
   Extent3d padding = 0;
   bool global = false;     // the whole volume; kernel and padding don't count
   bool ceil_mode = false;  // rounds output extents up
@@ -269,15 +293,65 @@ Variable Pool3d(const Variable& x, const Pool3dOptions& options, Site site = Sit
 struct ResizeOptions {
   std::optional<Extent2d> size = {};  // of the output; or
   float scale = 0;                    // its pixels for each of x
-  bool align_corners = true;          // the centers of the corner pixels coincide
-  int64_t align_mode = 1;  // bilinear, without align_corners: 0 measures from centers of pixels
+  bool align_corners = false;         // the centers of the corner pixels coincide
+  // Bilinear, without align_corners: 0 measures from the centers of pixels, 1 from their corners.
+  int64_t align_mode = 0;
   std::string data_layout = "NCHW";
 };
-// x [N, C, H, W] resized to [N, C, H', W']. Throws an Error (kInvalidArgument) if both or neither
-// of size and scale are set.
+// x [N, C, H, W] resized to [N, C, H', W']; the docs of the ops have the formulas. By default they
+// sample as torch.nn.Upsample and paddle.nn.Upsample do. Throws an Error (kInvalidArgument) if both
+// or neither of size and scale are set.
 Variable ResizeBilinear(const Variable& x, const ResizeOptions& options,
                         Site site = Site::current());
 Variable ResizeNearest(const Variable& x, const ResizeOptions& options,
                        Site site = Site::current());
+
+struct Conv1dOptions {
+  int64_t filters = 0;  // output channels; must be set
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;  // on both sides
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = {};
+  std::string act = {};
+  std::string name = {};
+};
+// The convolution of sequences x [N, C, L]: [N, filters, L']; the filter is
+// [filters, C / groups, kernel]. It runs as Conv2d of images of height 1. Throws as Conv2d does.
+Variable Conv1d(const Variable& x, const Conv1dOptions& options, Site site = Site::current());
+
+struct Conv1dTransposeOptions {
+  int64_t filters = 0;  // output channels; must be set
+  int64_t kernel = 1;
+  int64_t stride = 1;
+  int64_t padding = 0;  // cut off the output on both sides
+  int64_t dilation = 1;
+  std::optional<int64_t> output_size = {};  // where a stride leaves a choice
+  int64_t groups = 1;
+  ParamAttr param_attr = {};
+  BiasAttr bias_attr = {};
+  std::string act = {};
+  std::string name = {};
+};
+// x [N, C, L] to [N, filters, L'], L' = (L - 1) · stride - 2 · padding + dilation · (kernel - 1) +
+// 1 or output_size; the filter is [C, filters / groups, kernel]. Throws as Conv2d does.
+Variable Conv1dTranspose(const Variable& x, const Conv1dTransposeOptions& options,
+                         Site site = Site::current());
+
+struct Pool1dOptions {
+  int64_t kernel = 1;
+  std::string type = "max";            // or "avg"
+  std::optional<int64_t> stride = {};  // undefined: the kernel
+  int64_t padding = 0;
+  bool global = false;     // the whole sequence; kernel and padding don't count
+  bool ceil_mode = false;  // rounds output extents up
+  bool exclusive = true;   // padding doesn't count in an average
+  bool adaptive = false;   // kernel is the output's extent
+};
+// The maximum or the average of each window of sequences x [N, C, L]: [N, C, L']; otherwise as
+// Pool2d.
+Variable Pool1d(const Variable& x, const Pool1dOptions& options, Site site = Site::current());
 
 }  // namespace skiff::layers

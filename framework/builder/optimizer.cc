@@ -15,17 +15,21 @@
 #include "framework/base/error.h"
 #include "framework/builder/call_site.h"
 #include "framework/builder/control.h"
+#include "framework/builder/current_block.h"
 #include "framework/builder/gradient_ops.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/scaled_loss.h"
 #include "framework/builder/tensor.h"
+#include "framework/builder/update_gate.h"
 #include "framework/builder/warning.h"
 #include "framework/ir/master_name.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/restored_program.h"
 #include "framework/ir/used_names.h"
 #include "framework/op/registry.h"
+#include "framework/precision/half_rewrite.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::optimizer {
@@ -311,6 +315,8 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
   startup.Stay();
   return minimized;
 }
+
+std::optional<Op> Optimizer::Finish(const Op& /*update*/) const { return std::nullopt; }
 
 void Optimizer::ApplyGradients(const std::vector<std::pair<Variable, Variable>>& pairs,
                                const ApplyGradientsOptions& options,

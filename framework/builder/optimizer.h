@@ -21,13 +21,16 @@
 
 #include "framework/autodiff/append_backward.h"
 #include "framework/builder/gradient_clip.h"
+#include "framework/builder/gradient_merge.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/regularizer.h"
-#include "framework/builder/scaled_loss.h"
-#include "framework/builder/update_gate.h"
 #include "framework/builder/variable.h"
-#include "framework/precision/half_rewrite.h"
+#include "framework/precision/half_report.h"
 #include "framework/precision/precision_options.h"
+
+namespace skiff::internal {
+struct LossScale;
+}  // namespace skiff::internal
 
 namespace skiff::optimizer {
 
@@ -54,13 +57,14 @@ struct ApplyGradientsOptions {
 };
 
 struct Minimized {
-  std::vector<ParameterGradient> trained;  // the parameters and their gradients before clipping
+  // The parameters and their gradients before clipping.
+  std::vector<ParameterGradient> trained = {};
   // Variables that the loss depends on as on parameters, but that aren't marked as such: floats
   // that outlive a run, that no op writes and nobody froze (by stop_gradient, trainable, no_grad or
   // a list of parameters). In the order of the names.
-  std::vector<std::string> left;
+  std::vector<std::string> left = {};
   // What MinimizeOptions::precision has changed; nothing if it is float32.
-  std::optional<HalfReport> half;
+  std::optional<HalfReport> half = {};
 };
 
 class Optimizer {
@@ -105,22 +109,22 @@ class Optimizer {
         multi_precision_(options.multi_precision) {}
 
   struct Update {
-    const Var& parameter;
-    const Var& weights;  // the updated variable: the parameter, or its master weights
+    const ir::Var& parameter;
+    const ir::Var& weights;  // the updated variable: the parameter, or its master weights
     const std::source_location& site;
   };
   // Gives `op`, which has parameter, gradient and learning rate, its states and attributes. Called
   // for each parameter, in the order of the names.
-  virtual void Complete(const Update& update, Op* op) const = 0;
+  virtual void Complete(const Update& update, ir::Op* op) const = 0;
   // An op that has to follow the updates of all parameters, for one of them.
-  virtual std::optional<Op> Finish(const Op& /*update*/) const { return std::nullopt; }
+  virtual std::optional<ir::Op> Finish(const ir::Op& update) const;
 
   // Connects <weights>_<kind>_<n>, of their shape and dtype, as input `slot` of the op and as the
   // output that is its next value: `slot` + "Out" where none is named.
-  static void AddState(const Update& update, Op* op, const std::string& slot, std::string_view kind,
-                       double value = 0.0, std::string output = {});
+  static void AddState(const Update& update, ir::Op* op, const std::string& slot,
+                       std::string_view kind, double value = 0.0, std::string output = {});
   // Does the same for one number, which is input `slot` alone, and returns its name.
-  static std::string AddNumber(const Update& update, Op* op, std::string_view slot,
+  static std::string AddNumber(const Update& update, ir::Op* op, std::string_view slot,
                                std::string_view kind, double value);
 
   // Throw an Error (kInvalidArgument) that names the optimizer and where it is made, the option,
@@ -137,7 +141,7 @@ class Optimizer {
   // `scaling`: of the gradients, by `scale`; both or neither.
   void AppendUpdates(const std::vector<ParameterGradient>& pairs,
                      const ApplyGradientsOptions& options,
-                     const std::optional<LossScaling>& scaling, const LossScale* scale,
+                     const std::optional<LossScaling>& scaling, const internal::LossScale* scale,
                      const std::source_location& site) const;
 
   std::string op_;

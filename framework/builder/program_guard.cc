@@ -1,7 +1,9 @@
 #include "framework/builder/program_guard.h"
 
 #include "framework/base/error.h"
+#include "framework/builder/current_block.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/program.h"
 
 namespace skiff {
 namespace {

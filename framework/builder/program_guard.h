@@ -1,13 +1,12 @@
-// Where layer functions append: the main and the startup program of this thread, and the scopes
-// that mark the ops made inside them.
+// Where layer functions append: the main and the startup program of this thread, and the name
+// scopes that mark the ops made inside them.
 //
 // All state is per thread. Guards nest like the C++ scopes that hold them.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
-#include "framework/ir/program.h"
+#include "framework/ir/api/program.h"
 
 namespace skiff {
 
@@ -15,9 +14,6 @@ namespace skiff {
 // thread.
 Program& DefaultMainProgram();
 Program& DefaultStartupProgram();
-
-// The block of the main program that layers append to: its root, unless a BlockGuard is open.
-Block& CurrentBlock();
 
 // Makes `main` and `startup` the default programs. Both outlive the guard.
 class ProgramGuard {
@@ -31,20 +27,7 @@ class ProgramGuard {
  private:
   Program* previous_main_;
   Program* previous_startup_;
-  Block* previous_block_;
-};
-
-// Makes `block`, one of the default main program, the current block.
-class BlockGuard {
- public:
-  // Throws an Error (kInvalidArgument) if `block` isn't of the default main program.
-  explicit BlockGuard(Block* block);
-  ~BlockGuard();
-  BlockGuard(const BlockGuard&) = delete;
-  BlockGuard& operator=(const BlockGuard&) = delete;
-
- private:
-  Block* previous_;
+  ir::Block* previous_block_;
 };
 
 // Ops made inside carry `op_namescope` = "/outer/name/", which messages and dumps show.
@@ -59,21 +42,5 @@ class NameScope {
  private:
   std::string previous_;
 };
-
-// Ops made inside carry this op_role (framework/ir/op_role.h).
-class OpRoleGuard {
- public:
-  explicit OpRoleGuard(int32_t role);
-  ~OpRoleGuard();
-  OpRoleGuard(const OpRoleGuard&) = delete;
-  OpRoleGuard& operator=(const OpRoleGuard&) = delete;
-
- private:
-  int32_t previous_;
-};
-
-// Returns "/encoder/layer_0/", say; an empty text outside of every NameScope.
-const std::string& CurrentNameScope();
-int32_t CurrentOpRole();
 
 }  // namespace skiff

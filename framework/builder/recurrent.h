@@ -35,20 +35,21 @@ struct RecurrentOptions {
   std::string name = {};
 };
 struct RnnStates {
-  Variable out;     // [time, batch, directions * hidden_size]: the last layer's states of each row
-  Variable hidden;  // [layers * directions, batch, hidden_size]: all layers' states at the end
+  // [time, batch, directions * hidden_size]: the last layer's states of each row.
+  Variable out = {};
+  Variable hidden = {};  // [layers * directions, batch, hidden_size]: all layers' states at the end
 };
 struct LstmLayerStates {
-  Variable out;
-  Variable hidden;
-  Variable cell;  // like hidden
+  Variable out = {};
+  Variable hidden = {};
+  Variable cell = {};  // like hidden
 };
 
 // Long short-term memory (Hochreiter and Schmidhuber 1997), gated recurrent units (Cho et al. 2014;
 // the reset gate multiplies the product with the state) and simple recurrent cells (Elman 1990)
 // over x [time, batch, width], as in PyTorch's and PaddlePaddle's layers of these names. The
-// parameters of layer k are <name>.weight_ih_l<k> [gates · hidden_size, width], weight_hh_l<k>,
-// bias_ih_l<k> and bias_hh_l<k>, those of the other direction have the suffix _reverse.
+// parameters of layer k are <name>.weight_ih_l<k>_0 [gates · hidden_size, width], weight_hh_l<k>_0,
+// bias_ih_l<k>_0 and bias_hh_l<k>_0; those of the other direction have _reverse before the _0.
 LstmLayerStates Lstm(const Variable& x, const RecurrentOptions& options,
                      Site site = Site::current());
 RnnStates Gru(const Variable& x, const RecurrentOptions& options, Site site = Site::current());
@@ -74,8 +75,8 @@ struct DynamicLstmpOptions {
   std::string name = {};
 };
 struct LstmpStates {
-  Variable projection;  // [rows, proj_size]
-  Variable cell;        // [rows, size]
+  Variable projection = {};  // [rows, proj_size]
+  Variable cell = {};        // [rows, size]
 };
 // Long short-term memory with a recurrent projection (Sak et al. 2014) over each sequence of a
 // ragged x [rows, 4 · size], which is the input's product with the weights of candidate, input

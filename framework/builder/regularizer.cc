@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "framework/base/error.h"
+#include "framework/builder/param_settings.h"
 
 namespace skiff {
 namespace {

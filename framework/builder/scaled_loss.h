@@ -20,11 +20,16 @@ std::optional<HalfReport> RewriteDefaultPrograms(const Variable& loss,
 // Returns the loss scaling of a program in this precision, if it has any.
 std::optional<LossScaling> ScalingOf(const PrecisionOptions& precision);
 
+namespace internal {
+
 // The variables of a loss scale.
 struct LossScale {
   Variable scale;    // float32 [1], kLossScale
   Variable inverse;  // 1 / scale
 };
+
+}  // namespace internal
+using internal::LossScale;
 
 // Makes the persistables. Throws an Error (kInvalidArgument) for a scale, a growth or a backoff
 // that isn't positive and finite, a growth below 1, a backoff above 1 or an interval below 1. Warns

@@ -47,8 +47,8 @@ struct SequenceAttentionOptions {
   std::string name = {};
 };
 struct AttendedSequences {
-  Variable context;  // [sequences, width of encoded]
-  Variable weights;  // [tokens, 1], with the LoD of encoded
+  Variable context = {};  // [sequences, width of encoded]
+  Variable weights = {};  // [tokens, 1], with the LoD of encoded
 };
 // The mean of the rows of each sequence of `encoded`, [tokens, …], weighted by the softmax of their
 // scores (Bahdanau, Cho, Bengio 2015; Luong, Pham, Manning 2015): row i of `query`, which need not
@@ -68,8 +68,8 @@ AttendedSequences SequenceAttention(const Variable& query, const Variable& keys,
 Variable SequenceConcat(const std::vector<Variable>& xs, Site site = Site::current());
 
 struct PaddedSequences {
-  Variable padded;  // [sequences, length, …]
-  Variable length;  // [sequences], int64: the rows of each that aren't padding
+  Variable padded = {};  // [sequences, length, …]
+  Variable length = {};  // [sequences], int64: the rows of each that aren't padding
 };
 // The sequences of x [rows, …] as a batch of equal lengths: padded_length, or that of the longest
 // one if it is -1. pad_value, one number or a row, stands behind the shorter ones. No gradient
@@ -114,7 +114,7 @@ Variable LoDAppend(const Variable& x, const std::vector<int32_t>& offsets,
                    Site site = Site::current());
 
 struct Im2SequenceOptions {
-  std::vector<int64_t> kernels;  // height and width of a window
+  std::vector<int64_t> kernels = {};  // height and width of a window
   std::vector<int64_t> strides = {1, 1};
   std::vector<int64_t> paddings = {0, 0, 0, 0};  // {top, left, bottom, right}
 };
@@ -140,7 +140,7 @@ struct SequenceConvOptions {
   // The first of them, counted from the row itself; undefined: -(context / 2), as in Fluid.
   std::optional<int64_t> start = {};
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string act = {};
   std::string name = {};
 };
@@ -159,7 +159,7 @@ struct DynamicGruOptions {
   bool origin_mode = false;
   Variable initial = {};  // [sequences, size]; undefined: zeros
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string name = {};
 };
 // A gated recurrent unit (Cho et al. 2014) over each sequence of x [rows, 3 · size], which is the
@@ -182,8 +182,8 @@ struct DynamicLstmOptions {
   std::string name = {};
 };
 struct LstmStates {
-  Variable hidden;  // [rows, size]
-  Variable cell;    // [rows, size]
+  Variable hidden = {};  // [rows, size]
+  Variable cell = {};    // [rows, size]
 };
 // Long short-term memory (Hochreiter and Schmidhuber 1997; with peepholes: Gers et al. 2002) over
 // each sequence of x [rows, 4 · size], which is the input's product with the weights of candidate,
@@ -196,7 +196,7 @@ struct GruUnitOptions {
   std::string gate_act = "sigmoid";
   bool origin_mode = false;  // as in DynamicGruOptions
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string name = {};
 };
 // One step of DynamicGru for each row of x [rows, 3 · size] and of a state [rows, size], which need
@@ -207,7 +207,7 @@ Variable GruUnit(const Variable& x, const Variable& state, const GruUnitOptions&
 struct LstmUnitOptions {
   float forget_bias = 0.0f;
   ParamAttr param_attr = {};
-  BiasAttr bias_attr = ParamAttr{};
+  BiasAttr bias_attr = {};
   std::string name = {};
 };
 // One step of long short-term memory without peepholes, for each row of x [rows, …] and of the

@@ -14,12 +14,16 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/builder/activation.h"
-#include "framework/builder/layer_call.h"
 #include "framework/builder/variable.h"
+
+namespace skiff::internal {
+class LayerCall;
+}  // namespace skiff::internal
 
 namespace skiff::layers {
 
@@ -64,17 +68,17 @@ class StaticRnn {
   };
 
   void EnforceInBody(const char* what) const;
-  void Finish(Block* outer, Block* body);
+  void Finish(ir::Block* outer, ir::Block* body);
 
   StaticRnnOptions options_;
-  LayerCall call_;
+  std::shared_ptr<const internal::LayerCall> call_;
   enum class Phase { kNew, kInBody, kDone } phase_ = Phase::kNew;
   std::vector<std::string> inputs_;
   std::vector<State> states_;
   std::vector<std::string> step_outputs_;
   std::vector<Variable> outputs_;
   int64_t steps_ = -1;
-  Block* body_ = nullptr;  // while Body runs
+  ir::Block* body_ = nullptr;  // while Body runs
 };
 
 }  // namespace skiff::layers

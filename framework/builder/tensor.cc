@@ -1,5 +1,6 @@
 #include "framework/builder/tensor.h"
 
+#include <cmath>
 #include <utility>
 
 #include "framework/builder/fill_value.h"
@@ -63,6 +64,21 @@ Variable Filled(const char* type, const std::vector<int64_t>& dims, DType dtype,
   const LayerCall call(type, "", site);
   const Variable out =
       call.AppendFor(initializer.Make({.name = call.name(), .dtype = dtype, .dims = dims}));
+  out.StopGradient();
+  return out;
+}
+
+// Does the same with the shape and dtype of x.
+Variable DrawnLike(const char* type, const Variable& x, const Initializer& initializer,
+                   const Site& site) {
+  const LayerCall call(type, "", site);
+  call.Use(x);
+  if (Shape(x.dims()).is_known()) return Filled(type, x.dims(), x.dtype(), initializer, site);
+  Op op = initializer.Make({.name = call.name(), .dtype = x.dtype()});
+  op.SetInput("ShapeTensor", {ShapeOf(x, site).name()});
+  const Variable out = call.AppendFor(std::move(op));
+  // The rule of the op knows nothing but the rank.
+  out.var().dims = x.dims();
   out.StopGradient();
   return out;
 }
@@ -176,6 +192,34 @@ Variable ZerosLike(const Variable& x, Site site) {
 
 Variable OnesLike(const Variable& x, Site site) {
   return Scale(ZerosLike(x, site), {.bias = 1.0f}, site);
+}
+
+Variable FullLike(const Variable& x, double value, std::optional<DType> dtype, Site site) {
+  const LayerCall call("fill_any_like", "", site);
+  Op op("fill_any_like");
+  op.SetInput("X", {call.Use(x)});
+  const DType of_result = dtype.value_or(x.dtype());
+  call.Enforce(MayHold(of_result, value), value, " is not a whole number, as ", of_result,
+               " needs");
+  op.SetAttr("dtype", static_cast<int32_t>(of_result));
+  // The attribute is a float. What it can't hold, a constant can.
+  const bool is_exact = static_cast<double>(static_cast<float>(value)) == value ||
+                        std::isnan(value) || (IsFloat(of_result) && of_result != DType::kFloat64);
+  op.SetAttr("value", is_exact ? static_cast<float>(value) : 1.0f);
+  const Variable filled = WithoutGradient(call.AppendFor(std::move(op)));
+  if (is_exact) return filled;
+  return WithoutGradient(
+      ElementwiseMul(filled, FillConstant({}, of_result, value, site), {}, site));
+}
+
+Variable UniformRandomLike(const Variable& x, const initializer::UniformOptions& options,
+                           Site site) {
+  return DrawnLike("uniform_random", x, initializer::Uniform(options), site);
+}
+
+Variable GaussianRandomLike(const Variable& x, const initializer::NormalOptions& options,
+                            Site site) {
+  return DrawnLike("gaussian_random", x, initializer::Normal(options), site);
 }
 
 Variable Assign(const Variable& x, Site site) {
@@ -296,6 +340,28 @@ Variable Gather(const Variable& x, const Variable& index, int64_t axis, Site sit
   return call.AppendFor(std::move(op));
 }
 
+Variable TakeAlongAxis(const Variable& x, const Variable& index, int64_t axis, Site site) {
+  const LayerCall call("take_along_axis", "", site);
+  Op op("take_along_axis");
+  op.SetInput("Input", {call.Use(x)}).SetInput("Index", {call.Use(index)}).SetAttr("Axis", axis);
+  return call.AppendFor(std::move(op), "Result");
+}
+
+Variable PutAlongAxis(const Variable& x, const Variable& index, const Variable& value, int64_t axis,
+                      const std::string& reduce, Site site) {
+  const LayerCall call("put_along_axis", "", site);
+  Op op("put_along_axis");
+  op.SetInput("Input", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetInput("Value", {call.Use(value)}).SetAttr("Axis", axis).SetAttr("Reduce", reduce);
+  return call.AppendFor(std::move(op), "Result");
+}
+Variable PutAlongAxis(const Variable& x, const Variable& index, double value, int64_t axis,
+                      const std::string& reduce, Site site) {
+  const LayerCall call("put_along_axis", "", site);
+  call.Use(x);
+  return PutAlongAxis(x, index, FullLike(index, value, x.dtype(), site), axis, reduce, site);
+}
+
 Variable IndexSelect(const Variable& x, const Variable& index, int64_t axis, Site site) {
   const LayerCall call("index_select", "", site);
   Op op("index_select");
@@ -385,6 +451,16 @@ Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site) {
   return FromX("tile", x, {{"repeat_times", times}}, site);
 }
 
+Variable RepeatInterleave(const Variable& x, int64_t times, int64_t axis, Site site) {
+  const LayerCall call("repeat_interleave", "", site);
+  call.Use(x);
+  call.Enforce(times >= 1, "times = ", times, ", expected at least 1");
+  axis = FromTheFront(call, x, axis);
+  std::vector<int64_t> dims(x.dims().size() + 1, -1);
+  dims[static_cast<size_t>(axis) + 1] = times;
+  return FlattenRange(Expand(Unsqueeze(x, {axis + 1}, site), dims, site), axis, axis + 1, site);
+}
+
 Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site) {
   return FromX("expand_v2", x, {{"shape", dims}}, site);
 }
@@ -406,6 +482,21 @@ Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site) {
                 {"pad_value", options.value},
                 {"data_format", options.data_format}},
                site);
+}
+
+Variable Pad1d(const Variable& x, const Pad1dOptions& options, Site site) {
+  const LayerCall call("pad1d", "", site);
+  call.Use(x);
+  call.Enforce(x.dims().size() == 3 && options.paddings.size() == 2, "\"", x.name(), "\" of shape ",
+               Shape(x.dims()), " and ", options.paddings.size(),
+               " paddings, expected [N, C, L] and 2");
+  // As an image of one row.
+  const Variable padded = Pad2d(Unsqueeze(x, {2}, site),
+                                {.paddings = {0, 0, options.paddings[0], options.paddings[1]},
+                                 .mode = options.mode,
+                                 .value = options.value},
+                                site);
+  return Squeeze(padded, {2}, site);
 }
 
 Variable PixelShuffle(const Variable& x, int64_t factor, Site site) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -53,6 +54,17 @@ Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
 // 0 (1) in the shape and dtype of x, which may have unknown dims.
 Variable ZerosLike(const Variable& x, Site site = Site::current());
 Variable OnesLike(const Variable& x, Site site = Site::current());
+// A value in the shape of x, and in its dtype if none is given. Throws an Error (kInvalidArgument)
+// if the dtype is one of whole numbers and the value isn't whole.
+Variable FullLike(const Variable& x, double value, std::optional<DType> dtype = {},
+                  Site site = Site::current());
+// Random numbers in the shape and dtype of x, float32 or float64, whose dims needn't be known: such
+// as noise for each sample of a batch. They are others in each step, unless a seed is given: see
+// UniformRandom and GaussianRandom. No gradient flows to x.
+Variable UniformRandomLike(const Variable& x, const initializer::UniformOptions& options = {},
+                           Site site = Site::current());
+Variable GaussianRandomLike(const Variable& x, const initializer::NormalOptions& options = {},
+                            Site site = Site::current());
 // A copy of x.
 Variable Assign(const Variable& x, Site site = Site::current());
 // The values of x, through which no gradient flows. x itself stays as it is, so other readers of it
@@ -88,17 +100,17 @@ Variable Unsqueeze(const Variable& x, const std::vector<int64_t>& axes,
 Variable Concat(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Site::current());
 // `count` equal parts along `axis`, negative from the back. Throws an Error (kInvalidArgument) if
 // count < 1 or there is no such axis.
-std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = -1,
+std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = 0,
                             Site site = Site::current());
 // Parts of these extents. One of them may be -1: the rest of the axis. Throws an Error
 // (kInvalidArgument) if there is none or no such axis.
 std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t>& sections,
-                                    int64_t axis = -1, Site site = Site::current());
+                                    int64_t axis = 0, Site site = Site::current());
 
 struct SliceOptions {
-  std::vector<int64_t> axes;
-  std::vector<int64_t> starts;              // negative from the end
-  std::vector<int64_t> ends;                // exclusive; beyond the extent means the end
+  std::vector<int64_t> axes = {};
+  std::vector<int64_t> starts = {};         // negative from the end
+  std::vector<int64_t> ends = {};           // exclusive; beyond the extent means the end
   std::vector<int64_t> decrease_axis = {};  // axes of extent 1 to drop
 };
 // The elements from starts[i] to before ends[i] along axes[i]. Throws an Error (kInvalidArgument)
@@ -106,8 +118,8 @@ struct SliceOptions {
 Variable Slice(const Variable& x, const SliceOptions& options, Site site = Site::current());
 
 struct TopKResult {
-  Variable values;
-  Variable indices;  // int64
+  Variable values = {};
+  Variable indices = {};  // int64
 };
 // The k largest along the last dim, in descending order.
 TopKResult TopK(const Variable& x, int64_t k, Site site = Site::current());
@@ -131,6 +143,21 @@ Variable Scatter(const Variable& x, const Variable& index, const Variable& updat
 // x plus `updates` at tuples of indices [..., k] into its first k dims.
 Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& updates,
                       Site site = Site::current());
+// The elements of x at the coordinates of each position of `index`, but along `axis` (negative from
+// the back) at the index there: out[i, j] = x[i, index[i, j]] for axis 1, as torch.gather and
+// paddle.take_along_axis. `index`, int32 or int64, has the rank of x and is nowhere longer than x
+// but along the axis; the result has its shape. To pick one value of each row, give it [N, 1]. A
+// run throws an Error (kOutOfRange) for an index outside the axis.
+Variable TakeAlongAxis(const Variable& x, const Variable& index, int64_t axis,
+                       Site site = Site::current());
+// x with the values [of the shape of index] put to the elements that TakeAlongAxis would take:
+// x[i, index[i, j]] = value[i, j] for axis 1, as torch.scatter and paddle.put_along_axis. `reduce`:
+// "assign", where the last of several values remains, "add" (torch.scatter_add) or "mul". A number
+// is a value for all. Gradients flow to x and to value. Errors are those of TakeAlongAxis.
+Variable PutAlongAxis(const Variable& x, const Variable& index, const Variable& value, int64_t axis,
+                      const std::string& reduce = "assign", Site site = Site::current());
+Variable PutAlongAxis(const Variable& x, const Variable& index, double value, int64_t axis,
+                      const std::string& reduce = "assign", Site site = Site::current());
 // A row of `depth` zeros with a one for each index; of indices [...] it makes [..., depth].
 Variable OneHot(const Variable& index, int64_t depth, DType dtype = DType::kFloat32,
                 Site site = Site::current());
@@ -143,10 +170,10 @@ Variable Stack(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Si
 std::vector<Variable> Unstack(const Variable& x, int64_t axis = 0, Site site = Site::current());
 
 struct StridedSliceOptions {
-  std::vector<int64_t> axes;
-  std::vector<int64_t> starts;   // negative from the end
-  std::vector<int64_t> ends;     // exclusive; -1 with a negative stride means through element 0
-  std::vector<int64_t> strides;  // negative walks down
+  std::vector<int64_t> axes = {};
+  std::vector<int64_t> starts = {};  // negative from the end
+  std::vector<int64_t> ends = {};    // exclusive; -1 with a negative stride means through element 0
+  std::vector<int64_t> strides = {};  // negative walks down
 };
 // Every strides[i]-th element from starts[i] to before ends[i] along axes[i]. Throws an Error
 // (kInvalidArgument) if there is no such axis.
@@ -155,6 +182,11 @@ Variable StridedSlice(const Variable& x, const StridedSliceOptions& options,
 
 // x repeated times[i] times along each axis, counted from the last.
 Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site = Site::current());
+// Each slice of x along `axis` (negative from the back) `times` times, one after the other, as
+// torch.repeat_interleave. Throws an Error (kInvalidArgument) if there is no such axis or times
+// < 1.
+Variable RepeatInterleave(const Variable& x, int64_t times, int64_t axis,
+                          Site site = Site::current());
 // x broadcast to `dims`; -1 keeps a dim of x.
 Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
 // Expand with the dims in a vector like that of ReshapeTo.
@@ -164,13 +196,20 @@ Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float valu
              Site site = Site::current());
 
 struct Pad2dOptions {
-  std::vector<int64_t> paddings;  // {top, bottom, left, right}
-  std::string mode = "constant";  // or "reflect", "edge"
+  std::vector<int64_t> paddings = {};  // {top, bottom, left, right}
+  std::string mode = "constant";       // or "reflect", "edge"
   float value = 0.0f;
   std::string data_format = "NCHW";
 };
 // A border around each image of x [N, C, H, W].
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
+struct Pad1dOptions {
+  std::vector<int64_t> paddings = {};  // {left, right}
+  std::string mode = "constant";  // or "reflect", "edge"
+  float value = 0.0f;
+};
+// A border on both ends of each sequence of x [N, C, L].
+Variable Pad1d(const Variable& x, const Pad1dOptions& options, Site site = Site::current());
 // [n, c * factor², h, w] becomes [n, c, h * factor, w * factor].
 Variable PixelShuffle(const Variable& x, int64_t factor, Site site = Site::current());
 

@@ -11,19 +11,12 @@
 #include <source_location>
 #include <vector>
 
+#include "framework/builder/gradient_merge.h"
 #include "framework/builder/gradient_ops.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/variable.h"
 
 namespace skiff {
-
-// Persistable int64 [1]: how many updates were skipped because a gradient wasn't finite.
-inline constexpr const char* kSkippedUpdates = "@SKIPPED_UPDATES@";
-
-struct GradientMerge {
-  int64_t steps = 1;  // runs from one update to the next
-  bool mean = true;   // the mean of their gradients; false: the sum
-};
 
 // The position of a run in its round.
 struct MergeRound {

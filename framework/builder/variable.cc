@@ -1,10 +1,15 @@
 #include "framework/builder/variable.h"
 
 #include "framework/base/error.h"
+#include "framework/builder/control.h"
+#include "framework/builder/fill_value.h"
 #include "framework/builder/math.h"
 #include "framework/builder/tensor.h"
+#include "framework/ir/program.h"
 
 namespace skiff {
+
+using internal::LocatedVariable;
 namespace {
 
 Variable ScaleBy(const LocatedVariable& x, double factor, double bias) {
@@ -13,6 +18,10 @@ Variable ScaleBy(const LocatedVariable& x, double factor, double bias) {
 }
 
 }  // namespace
+
+const std::vector<int64_t>& Variable::dims() const { return var().dims; }
+
+DType Variable::dtype() const { return var().dtype; }
 
 Var& Variable::var() const {
   SKIFF_ENFORCE(defined(), kInvalidArgument, "an undefined Variable was used");
@@ -47,9 +56,45 @@ Variable operator+(double number, const LocatedVariable& x) { return ScaleBy(x, 
 Variable operator-(double number, const LocatedVariable& x) { return ScaleBy(x, -1.0, number); }
 Variable operator*(double number, const LocatedVariable& x) { return ScaleBy(x, number, 0.0); }
 Variable operator/(double number, const LocatedVariable& x) {
-  const Variable numerator = layers::FillConstant({1}, x.variable.dtype(), number, x.site);
-  return layers::ElementwiseDiv(numerator, x.variable, {}, x.site);
+  return layers::ElementwiseDiv(NumberLike(x.variable, number, x.site), x.variable, {}, x.site);
 }
 Variable operator-(const LocatedVariable& x) { return ScaleBy(x, -1.0, 0.0); }
+
+Variable operator<(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::LessThan(x.variable, y.variable, x.site);
+}
+Variable operator<=(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::LessEqual(x.variable, y.variable, x.site);
+}
+Variable operator>(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::GreaterThan(x.variable, y.variable, x.site);
+}
+Variable operator>=(const LocatedVariable& x, const LocatedVariable& y) {
+  return layers::GreaterEqual(x.variable, y.variable, x.site);
+}
+Variable operator<(const LocatedVariable& x, double number) {
+  return layers::LessThan(x.variable, number, x.site);
+}
+Variable operator<=(const LocatedVariable& x, double number) {
+  return layers::LessEqual(x.variable, number, x.site);
+}
+Variable operator>(const LocatedVariable& x, double number) {
+  return layers::GreaterThan(x.variable, number, x.site);
+}
+Variable operator>=(const LocatedVariable& x, double number) {
+  return layers::GreaterEqual(x.variable, number, x.site);
+}
+Variable operator<(double number, const LocatedVariable& x) {
+  return layers::GreaterThan(x.variable, number, x.site);
+}
+Variable operator<=(double number, const LocatedVariable& x) {
+  return layers::GreaterEqual(x.variable, number, x.site);
+}
+Variable operator>(double number, const LocatedVariable& x) {
+  return layers::LessThan(x.variable, number, x.site);
+}
+Variable operator>=(double number, const LocatedVariable& x) {
+  return layers::LessEqual(x.variable, number, x.site);
+}
 
 }  // namespace skiff

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <list>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -25,6 +26,8 @@
 #include "framework/executor/storage.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
+#include "framework/transpiler/pass.h"
+#include "framework/tuning/kernel_tuner.h"
 
 namespace skiff {
 namespace {
@@ -690,27 +693,50 @@ PreparationStatistics CompiledProgram::preparation() const {
   return *state_->preparation;
 }
 
+struct Executor::State {
+  Place place;
+  std::shared_ptr<std::recursive_mutex> mutex;  // held by who runs a program
+  std::shared_ptr<DeviceLink> link;             // to the device; nullptr on the CPU
+  std::unique_ptr<Scope> owned_scope;
+  Scope* scope;
+  const OpRegistry* registry;
+};
+
 Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
-    : place_(place),
-      mutex_(std::make_shared<std::recursive_mutex>()),
-      owned_scope_(scope == nullptr ? std::make_unique<Scope>() : nullptr),
-      scope_(scope == nullptr ? owned_scope_.get() : scope),
-      registry_(registry == nullptr ? &DefaultOpRegistry() : registry) {
+    : state_(std::make_unique<State>()) {
+  AllocatorOf(place);  // throws for a place that isn't there
+  state_->place = place;
+  state_->mutex = std::make_shared<std::recursive_mutex>();
+  if (!place.is_cpu()) state_->link = std::make_shared<DeviceLink>(place);
+  if (scope == nullptr) state_->owned_scope = std::make_unique<Scope>();
+  state_->scope = scope == nullptr ? state_->owned_scope.get() : scope;
+  state_->registry = registry == nullptr ? &DefaultOpRegistry() : registry;
   // The step counter may be in a borrowed scope already, for example from a checkpoint. Then
   // training goes on from there.
-  AllocatorOf(place);  // throws for a place that isn't there
-  if (!place.is_cpu()) link_ = std::make_shared<DeviceLink>(place);
-  if (scope_->Find(kStepCounterName) == nullptr) {
-    scope_->Set(kStepCounterName, Tensor::FromValues<int64_t>({1}, {0}));
+  if (state_->scope->Find(kStepCounterName) == nullptr) {
+    state_->scope->Set(kStepCounterName, Tensor::FromValues<int64_t>({1}, {0}));
   }
 }
 
+Executor::Executor(Executor&& other) noexcept = default;
+Executor& Executor::operator=(Executor&& other) noexcept = default;
 Executor::~Executor() = default;
 
+Executor::State& Executor::state() const {
+  SKIFF_ENFORCE(state_ != nullptr, kFailedPrecondition,
+                "the executor was moved: expected a use of what it was moved to");
+  return *state_;
+}
+
+Place Executor::place() const { return state().place; }
+Scope& Executor::scope() { return *state().scope; }
+const Scope& Executor::scope() const { return *state().scope; }
+
 CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
-  CheckForcedKernels(*registry_, options.kernels);
+  const State& own = this->state();
+  CheckForcedKernels(*own.registry, options.kernels);
   CheckMemoryOptions(program, options.memory);
-  SKIFF_ENFORCE(options.tuner == nullptr || &options.tuner->registry() == registry_,
+  SKIFF_ENFORCE(options.tuner == nullptr || &options.tuner->registry() == own.registry,
                 kInvalidArgument, "option tuner: it was made for another registry");
   SKIFF_ENFORCE(options.max_loop_iterations >= 1, kInvalidArgument,
                 "option max_loop_iterations = ", options.max_loop_iterations,
@@ -718,27 +744,28 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   SKIFF_ENFORCE(options.plan_cache_capacity >= 1, kInvalidArgument,
                 "option plan_cache_capacity = 0: expected at least 1");
   // Structure only: most shapes are known once there are feeds, and lowering checks them then.
-  CheckProgram(*registry_, program, {.structure_only = true});
+  CheckProgram(*own.registry, program, {.structure_only = true});
   auto state = std::make_shared<CompiledProgram::State>();
-  state->registry = registry_;
+  state->registry = own.registry;
   state->program = program.Clone();
-  TakeDeclaredTypes(*registry_, state->program.get());
-  state->place = place_;
-  state->mutex = mutex_;
-  state->scope = scope_;
+  TakeDeclaredTypes(*own.registry, state->program.get());
+  state->place = own.place;
+  state->mutex = own.mutex;
+  state->scope = own.scope;
   state->options = options;
-  state->link = link_;
-  state->arena = std::make_shared<SharedArena>(link_);
+  state->link = own.link;
+  state->arena = std::make_shared<SharedArena>(own.link);
   state->trains = HasOptimizerOps(program);
   // Errors name an op by its place in the user's program, so the places are noted before passes
   // move ops.
   for (const auto& op : program.root()->ops()) {
     state->positions.emplace(op->id, state->positions.size());
   }
-  state->reports = RunProgramPasses(*registry_, place_.kind, state->program.get(), options.passes);
+  state->reports =
+      RunProgramPasses(*own.registry, own.place.kind, state->program.get(), options.passes);
 // A pass must keep a sound program sound. Programs that had findings before aren't held against it.
 #ifndef NDEBUG
-  if (VerifyProgram(*registry_, program).empty()) CheckProgram(*registry_, *state->program);
+  if (VerifyProgram(*own.registry, program).empty()) CheckProgram(*own.registry, *state->program);
 #endif
   return CompiledProgram(std::move(state));
 }

@@ -35,20 +35,23 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "framework/ir/program.h"
-#include "framework/op/registry.h"
-#include "framework/plan/plan.h"
+#include "framework/base/place.h"
+#include "framework/ir/api/program.h"
+#include "framework/op/api/default_registry.h"
+#include "framework/op/math_mode.h"
+#include "framework/plan/api/recomputed.h"
+#include "framework/tensor/api/tensor.h"
 #include "framework/tensor/scope.h"
-#include "framework/tensor/tensor.h"
-#include "framework/transpiler/pass.h"
-#include "framework/tuning/kernel_tuner.h"
+#include "framework/transpiler/api/memory_options.h"
+#include "framework/transpiler/api/pass_options.h"
 
 namespace skiff {
+
+class KernelTuner;
 
 // {name, tensor}; the tensors are read during the run, never written. If another thread writes to
 // one meanwhile, the run reads some elements before and some after, but touches no other memory.
@@ -57,19 +60,19 @@ using FeedList = std::vector<std::pair<std::string, Tensor>>;
 using FetchList = std::vector<std::string>;
 
 struct CompileOptions {
-  MemoryOptions memory;
+  MemoryOptions memory = {};
   // Which passes run, by name: {.passes = {.skip = {"layout"}, .also = {"fuse_optimizer"}}}. Each
   // pass's header (framework/transpiler) says what it does; docs/training.md explains those of
   // optimizers, which run only when asked for, but for fuse_optimizer, which runs on a device.
-  PipelineOptions passes;
+  PipelineOptions passes = {};
   // From op type to the name of the kernel candidate to take where it accepts the shapes, or
   // "widened": bfloat16 and float16 then run by the float32 kernel (docs/precision.md). Compile
   // throws if there is no such op or candidate.
-  KernelNames kernels;
+  KernelNames kernels = {};
   // Chooses the kernels of the ops whose type isn't in `kernels`. Without a tuner the kernel of
   // the highest priority that pays runs (KernelDef). Compile throws for a tuner of another
   // registry.
-  std::shared_ptr<KernelTuner> tuner;
+  std::shared_ptr<KernelTuner> tuner = {};
   // Makes a plan for the very rows of each run with ragged feeds, instead of one for all runs whose
   // rows round up to the same capacity: for comparisons. The results are the same bits, unless the
   // rows decide which kernel runs (KernelDef::pays), as those of a convolution may.
@@ -100,7 +103,7 @@ struct PlanStatistics {
   int64_t derived_bytes = 0;      // other forms of parameters, owned by the plan
   int64_t persistable_bytes = 0;  // of the scope, as far as the plan uses it
   int64_t rollback_bytes = 0;     // copies of persistables, for when an op fails
-  Recomputed recomputed;          // bodies of loops have their own (MemoryReport::loops)
+  Recomputed recomputed = {};     // bodies of loops have their own (MemoryReport::loops)
   int64_t instructions = 0;
   int64_t layout_copies = 0;
   int64_t transfers = 0;  // copies between places
@@ -119,14 +122,11 @@ struct PreparationStatistics {
 };
 
 struct InstructionTime {
-  std::string type;  // Instruction::Name
-  std::string kernel;
-  std::string output;  // the first output's variable
+  std::string type = {};  // Instruction::Name
+  std::string kernel = {};
+  std::string output = {};  // the first output's variable
   double seconds = 0;
 };
-
-class DeviceLink;
-class PreparedPlan;
 
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
 // When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
@@ -159,7 +159,7 @@ class BoundProgram {
   // failed, kOutOfRange for an i beyond the last fetch, kIo if the device has failed.
   const Tensor& fetch(size_t i) const;
   PlanStatistics statistics() const;
-  const Plan& plan() const;
+  const ir::Plan& plan() const;
 
  private:
   friend class CompiledProgram;
@@ -221,11 +221,17 @@ class Executor {
   // Throws an Error for a place that this build or machine lacks.
   explicit Executor(Place place = Place::Default(), Scope* scope = nullptr,
                     const OpRegistry* registry = nullptr);
+  // The scope keeps its address, and what `other` has compiled works as before. `other` then has
+  // neither a place nor a scope: it can be destroyed and assigned to, and all else throws an Error
+  // (kFailedPrecondition). An assignment destroys the scope that the executor owned, so nothing
+  // that it has compiled may run any more.
+  Executor(Executor&& other) noexcept;
+  Executor& operator=(Executor&& other) noexcept;
   ~Executor();
 
-  Place place() const { return place_; }
-  Scope& scope() { return *scope_; }
-  const Scope& scope() const { return *scope_; }
+  Place place() const;
+  Scope& scope();
+  const Scope& scope() const;
 
   // Throws an Error that lists all structural defects of the program (VerifyProgram, structure
   // only), one for a kernel in the options that doesn't exist, and what passes throw.
@@ -235,12 +241,10 @@ class Executor {
                           const FetchList& fetches = {});
 
  private:
-  Place place_;
-  std::shared_ptr<std::recursive_mutex> mutex_;  // held by who runs a program
-  std::shared_ptr<DeviceLink> link_;             // to the device; nullptr on the CPU
-  std::unique_ptr<Scope> owned_scope_;
-  Scope* scope_;
-  const OpRegistry* registry_;
+  struct State;
+  // Throws the Error if the executor was moved from.
+  State& state() const;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace skiff

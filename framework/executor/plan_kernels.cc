@@ -15,6 +15,7 @@
 #include "framework/op/kernel_choice.h"
 #include "framework/tensor/layout_copy.h"
 #include "framework/tuning/kernel_tuner.h"
+#include "framework/tuning/tuning_key.h"
 
 namespace skiff {
 namespace {

@@ -410,7 +410,7 @@ void PreparedPlan::CheckReplacedValues() const {
                 "a training step, but the scope has replaced values, averages for example: restore "
                 "its own first");
   for (const auto& [name, tensor] : values_->written()) {
-    CheckNotReplaced(scope_, name, "a run that writes a variable");
+    ReplacedValues::CheckNotReplaced(scope_, name, "a run that writes a variable");
   }
 }
 

@@ -1,17 +1,10 @@
-// Which arrays of a file to read. Files of others hold arrays that Skiff can't read beside those
-// that it can.
+// Reads the arrays of a file that the user names.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "framework/base/error.h"
+#include "framework/io/api/tensor_map.h"
 
 namespace skiff {
-
-// The names of the arrays to read; whatever else the file holds isn't looked at. None: all arrays.
-using ArrayNames = std::optional<std::vector<std::string>>;
 
 // Returns read(). If all arrays were to be read and one isn't supported, the Error
 // (kUnimplemented) says how to leave it out.

@@ -318,7 +318,8 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
   std::vector<std::string> names = SavedNames(program, scope);
   CheckSavable(scope, &names);
   // A checkpoint with averages in place of weights would train on from the averages.
-  for (const std::string& name : names) CheckNotReplaced(scope, name, "save a checkpoint");
+  for (const std::string& name : names)
+    ReplacedValues::CheckNotReplaced(scope, name, "save a checkpoint");
   CreateDirectories(directory);
   // Before the space for the new one is needed.
   RemoveLeftovers(directory);

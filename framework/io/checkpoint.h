@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/ir/program.h"
+#include "framework/ir/api/program.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
@@ -39,10 +39,10 @@ struct SaveCheckpointOptions {
 };
 
 struct SavedCheckpoint {
-  std::string path;  // empty if none was saved
+  std::string path = {};  // empty if none was saved
   // The older folders that were deleted, and messages about those that couldn't be.
-  std::vector<std::string> removed;
-  std::vector<std::string> not_removed;
+  std::vector<std::string> removed = {};
+  std::vector<std::string> not_removed = {};
 };
 
 // Saves the persistables of `program` at `step`. Once the new checkpoint is complete and on disk,
@@ -70,16 +70,16 @@ SavedCheckpoint FinishLastSave(const std::string& directory,
 bool HasCheckpoint(const std::string& directory);
 
 struct RefusedCheckpoint {
-  std::string path;
-  std::string reason;
+  std::string path = {};
+  std::string reason = {};
 };
 
 struct LoadedCheckpoint {
-  std::string path;
+  std::string path = {};
   int64_t step = 0;
-  TrainerState state;
+  TrainerState state = {};
   // Newer checkpoints that are incomplete or corrupt, newest first.
-  std::vector<RefusedCheckpoint> refused;
+  std::vector<RefusedCheckpoint> refused = {};
 };
 
 struct LoadCheckpointOptions {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/io/file.h"
+#include "framework/io/parameter_marks.h"
 #include "framework/io/parameters.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/master_name.h"
@@ -270,24 +271,6 @@ void CheckFileNames(const InferenceModelFiles& files, std::vector<std::string> v
 }
 
 }  // namespace
-
-// Running statistics have a writer.
-void RestoreParameterMarks(const Program& program) {
-  std::vector<Var*> parameters;
-  for (size_t i = 0; i < program.block_count(); ++i) {
-    for (const auto& var : program.block(static_cast<int32_t>(i))->vars()) {
-      if (var->is_parameter) return;
-      const bool may_be_one =
-          var->persistable && var->kind == VarKind::kLoDTensor && IsFloat(var->dtype);
-      if (may_be_one) parameters.push_back(var.get());
-    }
-  }
-  const std::set<std::string> read = NamesRead(program);
-  const std::set<std::string> written = NamesWritten(program);
-  for (Var* var : parameters) {
-    var->is_parameter = read.contains(var->name) && !written.contains(var->name);
-  }
-}
 
 std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
                                               const std::vector<std::string>& feeds,

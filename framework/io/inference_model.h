@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/ir/program.h"
+#include "framework/ir/api/program.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
@@ -23,9 +23,9 @@ struct InferenceModelFiles {
 };
 
 struct SaveInferenceModelOptions {
-  InferenceModelFiles files;
+  InferenceModelFiles files = {};
   // Op types that get is_test = true even if the program omits the attribute.
-  std::vector<std::string> ops_with_is_test;
+  std::vector<std::string> ops_with_is_test = {};
 };
 
 // Returns a copy of a program for inference:
@@ -57,16 +57,13 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
                         const std::vector<std::string>& fetches, const Program& program,
                         const Scope& scope, const SaveInferenceModelOptions& options = {});
 
-// Fluid's savers remove the marks of parameters. If no variable of the program has one, marks the
-// float persistables that ops read and none writes.
-void RestoreParameterMarks(const Program& program);
-
 struct InferenceModel {
-  // As in the file, with feed and fetch ops, and with marks of parameters (RestoreParameterMarks),
-  // so that it can be trained.
-  std::unique_ptr<Program> program;
-  std::vector<std::string> feed_names;
-  std::vector<std::string> fetch_names;
+  // As in the file, with feed and fetch ops. In a file without a mark of a parameter, as Fluid
+  // saves it, the float persistables that ops read and none writes become parameters, so that it
+  // can be trained.
+  std::unique_ptr<Program> program = {};
+  std::vector<std::string> feed_names = {};
+  std::vector<std::string> fetch_names = {};
 };
 
 // Loads program and parameters. Throws Error (kNotFound) for a file that doesn't exist, (kDataLoss)

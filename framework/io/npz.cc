@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/io/array_names.h"
 #include "framework/io/file.h"
 #include "framework/io/lod_entries.h"
 #include "framework/io/npy_header.h"

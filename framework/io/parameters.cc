@@ -120,7 +120,7 @@ void CheckFitsProgram(const Program& program, const NamedTensors& tensors) {
 
 void StoreTensors(NamedTensors tensors, Scope* scope) {
   // All names before the first change.
-  for (const auto& [name, tensor] : tensors) CheckNotReplaced(*scope, name, "load");
+  for (const auto& [name, tensor] : tensors) ReplacedValues::CheckNotReplaced(*scope, name, "load");
   for (auto& [name, tensor] : tensors) {
     // Overwriting in place keeps the device and the generation of the scope, so that plans stay
     // current. LoD must be equal, too, since plans are made for its number of levels.

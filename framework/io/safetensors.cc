@@ -1,5 +1,9 @@
 #include "framework/io/safetensors.h"
 
+#include "framework/io/array_names.h"
+#include "framework/io/file.h"
+#include "framework/io/mapped_file.h"
+#include "framework/io/safetensors_header.h"
 #include "framework/io/tensor_stream.h"
 #include "memory/allocator.h"
 
@@ -31,46 +35,69 @@ TensorMap TakeTensors(const std::string& path, const ArrayNames& names, TakeTens
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::string& path)
-    : file_(path), header_(ReadSafetensorsHeader(&file_)), data_offset_(file_.offset()) {}
+struct SafetensorsFile::State {
+  explicit State(const std::string& path)
+      : file(path), header(ReadSafetensorsHeader(&file)), data_offset(file.offset()) {}
+
+  // Returns the entry of a tensor that Skiff supports.
+  const SafetensorsEntry& SupportedEntry(const std::string& name) const;
+
+  InputFile file;
+  SafetensorsHeader header;
+  int64_t data_offset;
+  std::shared_ptr<MappedFile> mapping;  // nullptr before the first tensor is mapped
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : state_(std::make_unique<State>(path)) {}
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = default;
+SafetensorsFile::~SafetensorsFile() = default;
+
+bool SafetensorsFile::Contains(const std::string& name) const {
+  return state_->header.entries.contains(name);
+}
+
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
+  return state_->header.metadata;
+}
 
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : header_.entries) names.push_back(name);
+  for (const auto& [name, entry] : state_->header.entries) names.push_back(name);
   return names;
 }
 
-const SafetensorsEntry& SafetensorsFile::SupportedEntry(const std::string& name) const {
-  const auto found = header_.entries.find(name);
-  SKIFF_ENFORCE(found != header_.entries.end(), kNotFound, file_.name(), " has no tensor \"", name,
+const SafetensorsEntry& SafetensorsFile::State::SupportedEntry(const std::string& name) const {
+  const auto found = header.entries.find(name);
+  SKIFF_ENFORCE(found != header.entries.end(), kNotFound, file.name(), " has no tensor \"", name,
                 "\"");
   const SafetensorsEntry& entry = found->second;
-  SKIFF_ENFORCE(entry.dtype.has_value(), kUnimplemented, file_.name(), ": tensor \"", name,
+  SKIFF_ENFORCE(entry.dtype.has_value(), kUnimplemented, file.name(), ": tensor \"", name,
                 "\": dtype ", entry.dtype_name, " is not supported");
-  SKIFF_ENFORCE(entry.dims.size() <= Shape::kMaxRank, kUnimplemented, file_.name(), ": tensor \"",
+  SKIFF_ENFORCE(entry.dims.size() <= Shape::kMaxRank, kUnimplemented, file.name(), ": tensor \"",
                 name, "\" has rank ", entry.dims.size(), ", expected at most ", Shape::kMaxRank);
   return entry;
 }
 
 Tensor SafetensorsFile::Read(const std::string& name) {
-  const SafetensorsEntry& entry = SupportedEntry(name);
+  const SafetensorsEntry& entry = state_->SupportedEntry(name);
   try {
-    file_.Seek(data_offset_ + entry.begin);
-    return ReadElements(*entry.dtype, entry.dims, &file_);
+    state_->file.Seek(state_->data_offset + entry.begin);
+    return ReadElements(*entry.dtype, entry.dims, &state_->file);
   } catch (const Error& error) {
     throw error.WithContext(StrCat("tensor \"", name, "\""));
   }
 }
 
 Tensor SafetensorsFile::Map(const std::string& name) {
-  const SafetensorsEntry& entry = SupportedEntry(name);
-  const int64_t offset = data_offset_ + entry.begin;
+  const SafetensorsEntry& entry = state_->SupportedEntry(name);
+  const int64_t offset = state_->data_offset + entry.begin;
   const int64_t bytes = entry.end - entry.begin;
   if (bytes == 0 || offset % SizeOf(*entry.dtype) != 0 || entry.dtype == DType::kBool) {
     return Read(name);
   }
-  if (mapping_ == nullptr) mapping_ = std::make_shared<MappedFile>(file_);
-  const auto mapped = std::make_shared<MappedBuffer>(mapping_, offset, bytes);
+  if (state_->mapping == nullptr) state_->mapping = std::make_shared<MappedFile>(state_->file);
+  const auto mapped = std::make_shared<MappedBuffer>(state_->mapping, offset, bytes);
   return {Shape(std::span<const int64_t>(entry.dims)), *entry.dtype,
           std::shared_ptr<Buffer>(mapped, &mapped->buffer)};
 }

@@ -11,11 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/io/array_names.h"
-#include "framework/io/file.h"
-#include "framework/io/mapped_file.h"
-#include "framework/io/safetensors_header.h"
-#include "framework/io/tensor_stream.h"
+#include "framework/io/api/tensor_map.h"
+#include "framework/tensor/api/tensor.h"
 
 namespace skiff {
 
@@ -29,11 +26,14 @@ class SafetensorsFile {
   // bytes than shape and dtype take. Like the format's own library, it takes `null` for no metadata
   // and doesn't look at other members of an entry.
   explicit SafetensorsFile(const std::string& path);
+  SafetensorsFile(SafetensorsFile&&) noexcept;
+  SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
+  ~SafetensorsFile();
 
   // Returns the names in ascending byte order.
   std::vector<std::string> names() const;
-  bool Contains(const std::string& name) const { return header_.entries.contains(name); }
-  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  bool Contains(const std::string& name) const;
+  const std::map<std::string, std::string>& metadata() const;
 
   // Reads a tensor to the CPU, and no other bytes of the file. Throws Error (kNotFound) for a name
   // that the file doesn't have, (kUnimplemented) for a dtype or a rank that Skiff doesn't support,
@@ -54,13 +54,8 @@ class SafetensorsFile {
   Tensor Map(const std::string& name);
 
  private:
-  // Returns the entry of a tensor that Skiff supports.
-  const SafetensorsEntry& SupportedEntry(const std::string& name) const;
-
-  InputFile file_;
-  SafetensorsHeader header_;
-  int64_t data_offset_;
-  std::shared_ptr<MappedFile> mapping_;  // nullptr before the first tensor is mapped
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // Read or map tensors. Throw what SafetensorsFile and its Read or Map throw.

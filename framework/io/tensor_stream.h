@@ -9,17 +9,13 @@
 //   the elements, row-major, without length or padding
 #pragma once
 
-#include <map>
-#include <string>
 #include <vector>
 
+#include "framework/io/api/tensor_map.h"
 #include "framework/io/byte_stream.h"
 #include "framework/tensor/tensor.h"
 
 namespace skiff {
-
-// Tensors by name, as files hold them.
-using TensorMap = std::map<std::string, Tensor>;
 
 // Writes a tensor of any place. Throws Error (kFailedPrecondition) for a tensor without storage or
 // of a blocked layout, and what the sink throws.

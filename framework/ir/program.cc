@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <unordered_set>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -81,6 +82,8 @@ bool IsVarKind(int32_t value) {
   });
 }
 
+namespace ir {
+
 // Floating-point fields by bits, so that a NaN equals itself.
 bool operator==(const Var& a, const Var& b) {
   return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims &&
@@ -91,6 +94,13 @@ bool operator==(const Var& a, const Var& b) {
              std::bit_cast<uint32_t>(b.learning_rate_factor) &&
          SameAttributes(a.attrs, b.attrs);
 }
+
+bool operator==(const Op& a, const Op& b) {
+  return a.type == b.type && a.inputs == b.inputs && a.outputs == b.outputs &&
+         a.is_target == b.is_target && SameAttributes(a.attrs, b.attrs);
+}
+
+}  // namespace ir
 
 // ---- Op
 
@@ -154,11 +164,6 @@ std::vector<int32_t> Op::SubBlocks() const {
     for (BlockIndex block : *several) indices.push_back(block.value);
   }
   return indices;
-}
-
-bool operator==(const Op& a, const Op& b) {
-  return a.type == b.type && a.inputs == b.inputs && a.outputs == b.outputs &&
-         a.is_target == b.is_target && SameAttributes(a.attrs, b.attrs);
 }
 
 // ---- Block
@@ -265,6 +270,27 @@ void Block::RemoveVars(const std::vector<std::string>& names) {
 // ---- Program
 
 Program::Program() { AppendBlock(-1); }
+
+Program::Program(Program&& other) noexcept : Program() { *this = std::move(other); }
+
+Program& Program::operator=(Program&& other) noexcept {
+  if (this == &other) return *this;
+  version = std::exchange(other.version, 0);
+  op_versions = std::exchange(other.op_versions, {});
+  seed = std::exchange(other.seed, 0);
+  blocks_ = std::exchange(other.blocks_, {});
+  next_op_id_ = std::exchange(other.next_op_id_, 0);
+  name_counters_ = std::exchange(other.name_counters_, {});
+  for (const auto& block : blocks_) block->program_ = this;
+  other.AppendBlock(-1);
+  return *this;
+}
+
+Program::~Program() = default;
+
+size_t Program::block_count() const { return blocks_.size(); }
+
+Block* Program::root() const { return blocks_.front().get(); }
 
 Block* Program::block(int32_t index) const {
   SKIFF_ENFORCE(index >= 0 && static_cast<size_t>(index) < blocks_.size(), kOutOfRange, "no block ",

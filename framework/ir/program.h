@@ -1,8 +1,5 @@
-// A program: blocks of op descriptors over variable descriptors, as in Paddle Fluid.
-//
-// A Program owns its Blocks; a Block owns its Vars and Ops. All are plain data with stable
-// addresses. Programs are not SSA: several ops may write a variable, and an op may write a variable
-// that it reads. Not thread-safe, but many threads may read a const Program.
+// The parts of a program. A Program owns its Blocks; a Block owns its Vars and Ops. All are plain
+// data with stable addresses.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/dtype.h"
+#include "framework/ir/api/program.h"
 #include "framework/ir/attribute.h"
 
 namespace skiff {
@@ -39,6 +37,26 @@ VarKind VarKindFromName(std::string_view name);
 // Returns whether a number read from a file is a VarKind.
 bool IsVarKind(int32_t value);
 
+// The builder call that made an op. Comparing ops ignores it. The text format shows it in a
+// comment, which parsing skips.
+struct CreationSite {
+  std::string file;
+  int32_t line = 0;
+};
+
+// A slot (a named argument list of an op) and the variables in it. An op keeps its slots in the
+// order in which they were set.
+struct SlotArguments {
+  std::string slot;
+  std::vector<std::string> arguments;
+  friend bool operator==(const SlotArguments&, const SlotArguments&) = default;
+};
+using Slots = std::vector<SlotArguments>;
+
+// Public headers know these names, in this namespace: a user who writes `using namespace skiff` may
+// have a Block of his own.
+namespace ir {
+
 struct Var {
   std::string name;
   VarKind kind = VarKind::kLoDTensor;
@@ -58,22 +76,6 @@ struct Var {
   // Compares all fields; floating-point values bit by bit.
   friend bool operator==(const Var& a, const Var& b);
 };
-
-// The builder call that made an op. Comparing ops ignores it. The text format shows it in a
-// comment, which parsing skips.
-struct CreationSite {
-  std::string file;
-  int32_t line = 0;
-};
-
-// A slot (a named argument list of an op) and the variables in it. An op keeps its slots in the
-// order in which they were set.
-struct SlotArguments {
-  std::string slot;
-  std::vector<std::string> arguments;
-  friend bool operator==(const SlotArguments&, const SlotArguments&) = default;
-};
-using Slots = std::vector<SlotArguments>;
 
 class Op {
  public:
@@ -129,8 +131,6 @@ class Op {
   [[noreturn]] void ThrowNoAttr(std::string_view name) const;
 };
 
-class Program;
-
 class Block {
  public:
   Block(Program* program, int32_t index, int32_t parent);
@@ -172,70 +172,14 @@ class Block {
   void RemoveVars(const std::vector<std::string>& names);
 
  private:
+  friend class skiff::Program;  // tells the blocks when it moves
+
   Program* program_;
   int32_t index_;
   int32_t parent_;
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<std::unique_ptr<Var>> vars_;
   std::unordered_map<std::string, Var*> vars_by_name_;
-};
-
-class Program {
- public:
-  Program();  // Creates an empty root block.
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-  Program(Program&&) = delete;
-
-  size_t block_count() const { return blocks_.size(); }
-  // Throws Error if there is no such block.
-  Block* block(int32_t index) const;
-  Block* root() const { return blocks_.front().get(); }
-  // Appends an empty block. `parent` must exist, or be -1 for a block without a parent.
-  Block* AppendBlock(int32_t parent);
-
-  // The version of Fluid that wrote the file, and its op versions. Loading and saving keep both.
-  int64_t version = 0;
-  std::vector<std::pair<std::string, int32_t>> op_versions;
-  // The seed of random ops whose own `seed` attribute is 0. 0: not set. The text format saves it;
-  // the file format has no field for it.
-  uint64_t seed = 0;
-
-  // Returns a name that no variable of the program has: `prefix`, `_` and a number. Each call
-  // returns a different name.
-  std::string UniqueName(std::string_view prefix);
-
-  // Returns a deep copy. Ops keep their ids.
-  std::unique_ptr<Program> Clone() const;
-  // Returns a deep copy for evaluation. It drops the ops whose role is backward, optimize or
-  // learning-rate schedule, and the variables that nothing uses any more. It sets `is_test` to true
-  // on every op that has the attribute or whose type is in `ops_with_is_test` (for ops that omit
-  // the default). Blocks that no op refers to any more become empty but keep their index.
-  std::unique_ptr<Program> CloneForTest(
-      const std::vector<std::string>& ops_with_is_test = {}) const;
-  // Returns a deep copy that keeps only those ops of the root block that the targets need, given
-  // the feeds. Sub-blocks are kept whole. Throws Error if a target is not a variable, or if no op
-  // writes it and it is neither persistable nor a feed.
-  std::unique_ptr<Program> Prune(const std::vector<std::string>& feeds,
-                                 const std::vector<std::string>& targets) const;
-
-  // Returns whether any op of any block has this id.
-  bool HasOpId(int64_t id) const;
-  // Returns an id that no op has, and never returns it again.
-  int64_t NextOpId() { return next_op_id_++; }
-  // Keeps NextOpId from returning ids below `id`.
-  void ReserveOpIds(int64_t id) { next_op_id_ = next_op_id_ < id ? id : next_op_id_; }
-
-  // Compares blocks, variables and ops, including their order, but not ids and creation sites.
-  friend bool operator==(const Program& a, const Program& b);
-
- private:
-  // Copies everything but the blocks.
-  void CopySettingsTo(Program* copy) const;
-
-  std::vector<std::unique_ptr<Block>> blocks_;
-  int64_t next_op_id_ = 0;
-  std::unordered_map<std::string, int64_t> name_counters_;
 };
 
 template <typename T>
@@ -251,5 +195,11 @@ template <typename T>
 T Op::Attr(std::string_view name, T fallback) const {
   return FindAttr(name) == nullptr ? std::move(fallback) : Attr<T>(name);
 }
+
+}  // namespace ir
+
+using ir::Block;
+using ir::Op;
+using ir::Var;
 
 }  // namespace skiff

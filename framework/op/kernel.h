@@ -159,6 +159,8 @@ class PrepareContext : public OpContext {
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>(PrepareContext&)>;
 
+namespace internal {
+
 struct KernelDef {
   StaticText name = "plain";  // names the candidate: "plain", "onednn", "winograd", …
   PlaceKind place = PlaceKind::kCpu;
@@ -182,5 +184,8 @@ struct KernelDef {
   // times it only if it would run anyway.
   bool is_reference = false;
 };
+
+}  // namespace internal
+using internal::KernelDef;
 
 }  // namespace skiff

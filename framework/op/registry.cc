@@ -34,7 +34,7 @@ TensorMeta MetaOf(const Block& block, const std::string& name, const Op& op) {
   if (name == kEmptyVarName) return {};
   const Var* var = block.FindVar(name);
   SKIFF_ENFORCE(var != nullptr, kNotFound, op.type, ": variable \"", name, "\" does not exist");
-  return MetaOf(*var);
+  return skiff::MetaOf(*var);
 }
 
 // Throws Error if an input gives an attribute that isn't known: the op's own doesn't count then.

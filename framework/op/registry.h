@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/op/api/default_registry.h"
 #include "framework/op/arguments.h"
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
@@ -131,11 +132,6 @@ class OpRegistry {
   std::unordered_map<std::string, Entry, TypeHash, std::equal_to<>> entries_;
   std::map<std::string, std::string> libraries_;
 };
-
-// Returns the registry of every operator of Skiff. The first call makes it; it is never destroyed.
-// Users add their own ops to it before they build programs. Defined in
-// //operators:default_registry.
-OpRegistry& DefaultOpRegistry();
 
 // Returns whether all tensors whose data the op reads or writes are plain.
 bool AllPlain(const OpContext& context);

@@ -15,6 +15,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_context.h"
 #include "framework/op/registry.h"
+#include "framework/plan/api/recomputed.h"
 #include "framework/plan/value_id.h"
 #include "memory/reuse_policy.h"
 
@@ -128,12 +129,7 @@ struct ContiguousValues {
   int64_t alignment_bytes = 64;
 };
 
-// What the pass recompute has a plan compute again in its backward pass.
-struct Recomputed {
-  int64_t instructions = 0;  // that run again
-  int64_t saved_bytes = 0;   // of the most live bytes, as the pass knows them: without workspaces
-  double cost_share = 0;     // of the cost of all other instructions, by estimate
-};
+namespace ir {
 
 struct Plan {
   Place place;  // of the program; on a device, some instructions may run on the CPU all the same
@@ -162,6 +158,10 @@ struct Plan {
   // Returns the value whose storage `value` uses: itself, or the end of its alias_of chain.
   ValueId StorageOf(ValueId value) const;
 };
+
+}  // namespace ir
+
+using ir::Plan;
 
 // Values by slot, several of one slot in their order. A slot without a value is left out.
 using SlotValues = std::vector<std::pair<std::string, ValueId>>;

@@ -3,6 +3,7 @@
 #include <map>
 #include <string_view>
 
+#include "framework/base/dtype.h"
 #include "framework/base/str_cat.h"
 
 namespace skiff {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/base/dtype.h"
+#include "framework/base/api/dtype.h"
 
 namespace skiff {
 
@@ -20,30 +20,30 @@ enum class Float32Reason {
 
 struct HalfReport {
   struct Float32Op {
-    std::string type;
+    std::string type = {};
     Float32Reason reason = Float32Reason::kRule;
     // The variable that decides (kInput, kResult), or the attribute (kNamed); else empty.
-    std::string name;
+    std::string name = {};
   };
   struct Float32Parameter {
-    std::string name;
+    std::string name = {};
     // The op that reads it in float32; empty: the startup program doesn't make its first value, or
     // the level is PrecisionLevel::kCasts.
-    std::string reader;
+    std::string reader = {};
   };
   struct Cast {
-    std::string variable;
+    std::string variable = {};
     DType to = DType::kFloat32;
     // The type of the op that makes `variable`, or of the first op that reads the result.
-    std::string for_op;
+    std::string for_op = {};
   };
 
   DType dtype = DType::kBFloat16;
   int64_t half_ops = 0;
-  std::vector<Float32Op> float32_ops;  // with floats, in the order of the program
+  std::vector<Float32Op> float32_ops = {};  // with floats, in the order of the program
   int64_t half_parameters = 0;
-  std::vector<Float32Parameter> float32_parameters;
-  std::vector<Cast> casts;
+  std::vector<Float32Parameter> float32_parameters = {};
+  std::vector<Cast> casts = {};
 
   // Returns one line: "bfloat16: 61 of 74 ops, 12 of 20 parameters, 14 casts; float32 by their
   // rules: mean (1), softmax (2); like their inputs: elementwise_add (1)".

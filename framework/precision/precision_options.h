@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/base/dtype.h"
+#include "framework/base/api/dtype.h"
 #include "framework/precision/loss_scaling.h"
 
 namespace skiff {

@@ -49,6 +49,8 @@ Shape DenseShape(const Shape& shape, Layout layout) {
   return dense;
 }
 
+namespace internal {
+
 std::string TextOf(Layout layout) {
   if (layout.is_plain()) return "plain";
   if (layout.selected_rows) return StrCat("selected_rows(height ", layout.height, ")");
@@ -57,4 +59,5 @@ std::string TextOf(Layout layout) {
 
 std::ostream& operator<<(std::ostream& stream, Layout layout) { return stream << TextOf(layout); }
 
+}  // namespace internal
 }  // namespace skiff

@@ -4,6 +4,8 @@
 
 namespace skiff {
 
+namespace internal {
+
 class PendingWrites {
  public:
   virtual ~PendingWrites() = default;
@@ -11,5 +13,8 @@ class PendingWrites {
   // the last call.
   virtual void Wait() = 0;
 };
+
+}  // namespace internal
+using internal::PendingWrites;
 
 }  // namespace skiff

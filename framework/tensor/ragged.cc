@@ -2,7 +2,10 @@
 
 #include <string>
 
+#include "framework/base/api/error.h"
+#include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/tensor/tensor.h"
 
 namespace skiff {
 namespace {
@@ -49,11 +52,15 @@ Tensor WithLengths(Tensor rows, const LevelLengths& lengths) {
   return rows;
 }
 
+namespace internal {
+
 int64_t RowsOfSequence(size_t index, size_t elements, int64_t row_elements) {
   const auto count = static_cast<int64_t>(elements);
   SKIFF_ENFORCE(row_elements > 0 && count % row_elements == 0, kInvalidArgument, "sequence ", index,
                 " has ", count, " elements, expected rows of ", row_elements, " each");
   return count / row_elements;
 }
+
+}  // namespace internal
 
 }  // namespace skiff

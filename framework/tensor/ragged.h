@@ -5,10 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
-#include "framework/tensor/tensor.h"
+#include "framework/tensor/api/tensor.h"
 
 namespace skiff {
 
@@ -37,6 +36,8 @@ Tensor RaggedTensor(const std::vector<std::vector<T>>& sequences, const Shape& r
 template <typename T>
 Tensor NestedRaggedTensor(const std::vector<std::vector<std::vector<T>>>& sequences,
                           const Shape& row_dims = {});
+
+namespace internal {
 
 // The rows of sequences, one after the other.
 template <typename T>
@@ -67,14 +68,18 @@ void JoinedSequences<T>::Append(const std::vector<T>& sequence) {
 
 template <typename T>
 Tensor JoinedSequences<T>::Rows() const {
-  Shape shape = {std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0})};
+  int64_t rows = 0;
+  for (const int64_t length : lengths_) rows += length;
+  Shape shape = {rows};
   for (const int64_t dim : row_dims_) shape.Append(dim);
   return Tensor::FromValues<T>(shape, elements_);
 }
 
+}  // namespace internal
+
 template <typename T>
 Tensor RaggedTensor(const std::vector<std::vector<T>>& sequences, const Shape& row_dims) {
-  JoinedSequences<T> joined(row_dims);
+  internal::JoinedSequences<T> joined(row_dims);
   for (const std::vector<T>& sequence : sequences) joined.Append(sequence);
   return WithLengths(joined.Rows(), {joined.lengths()});
 }
@@ -82,7 +87,7 @@ Tensor RaggedTensor(const std::vector<std::vector<T>>& sequences, const Shape& r
 template <typename T>
 Tensor NestedRaggedTensor(const std::vector<std::vector<std::vector<T>>>& sequences,
                           const Shape& row_dims) {
-  JoinedSequences<T> joined(row_dims);
+  internal::JoinedSequences<T> joined(row_dims);
   std::vector<int64_t> outer_lengths;
   for (const std::vector<std::vector<T>>& outer : sequences) {
     outer_lengths.push_back(static_cast<int64_t>(outer.size()));

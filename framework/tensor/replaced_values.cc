@@ -1,5 +1,9 @@
 #include "framework/tensor/replaced_values.h"
 
+#include "framework/base/error.h"
+#include "framework/tensor/layout.h"
+#include "framework/tensor/tensor.h"
+
 namespace skiff {
 namespace {
 
@@ -65,7 +69,8 @@ void ReplacedValues::PutBackOrErase() noexcept {
 
 bool ReplacedValues::Contains(std::string_view name) const { return own_.contains(name); }
 
-void CheckNotReplaced(const Scope& scope, std::string_view name, std::string_view what) {
+void ReplacedValues::CheckNotReplaced(const Scope& scope, std::string_view name,
+                                      std::string_view what) {
   const ReplacedValues* replaced = scope.replaced_values();
   SKIFF_ENFORCE(replaced == nullptr || !replaced->Contains(name), kFailedPrecondition, what, ": \"",
                 name, "\" holds a replaced value, an average for example; restore its own first");

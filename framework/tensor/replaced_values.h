@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/tensor/api/tensor.h"
 #include "framework/tensor/scope.h"
-#include "framework/tensor/tensor.h"
 
 namespace skiff {
 
@@ -44,6 +44,9 @@ class ReplacedValues {
   // on failure. The remaining variables then stay replaced, and another call continues with them.
   void Restore();
   bool Contains(std::string_view name) const;
+  // Throws Error (kFailedPrecondition), starting with `what`, if the scope has replaced values and
+  // the variable is one of them.
+  static void CheckNotReplaced(const Scope& scope, std::string_view name, std::string_view what);
 
  private:
   void PutBack();
@@ -52,8 +55,5 @@ class ReplacedValues {
   Scope* scope_;                                    // nullptr once restored
   std::map<std::string, Tensor, std::less<>> own_;  // values not restored yet
 };
-
-// Throws Error (kFailedPrecondition), starting with `what`, if the variable's value is replaced.
-void CheckNotReplaced(const Scope& scope, std::string_view name, std::string_view what);
 
 }  // namespace skiff

@@ -4,6 +4,7 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/tensor/bools.h"
+#include "framework/tensor/pending_writes.h"
 #include "framework/tensor/shared_writes.h"
 
 namespace skiff {
@@ -15,6 +16,8 @@ void CheckBoolsOf(const std::string& name, const Tensor& tensor) {
 }
 
 }  // namespace
+
+size_t Scope::size() const { return slots_.size(); }
 
 Scope::Slot& Scope::Settled(Slot& slot) const {
   // Every access to a tensor goes through here, so no reader sees a value that a kernel is still

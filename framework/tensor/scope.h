@@ -6,6 +6,7 @@
 // scope and compare it. Not thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,10 +14,13 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/tensor/pending_writes.h"
-#include "framework/tensor/tensor.h"
+#include "framework/tensor/api/tensor.h"
 
 namespace skiff {
+
+namespace internal {
+class PendingWrites;
+}  // namespace internal
 
 // An int64[1] variable: the number of training steps run so far. Random ops depend on it. A run of
 // a program with optimizer ops advances it; an evaluation doesn't. Checkpoints hold it.
@@ -26,6 +30,8 @@ class ReplacedValues;
 
 class Scope {
  public:
+  using PendingWrites = internal::PendingWrites;
+
   Scope() = default;
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -66,7 +72,7 @@ class Scope {
 
   uint64_t generation() const { return generation_; }
   // Returns the number of variables, with reserved ones.
-  size_t size() const { return slots_.size(); }
+  size_t size() const;
   // Returns the counter of writes to the variable's values, which derived forms compare. Whoever
   // writes through FindMutable must advance it. The address is stable. Throws Error if there is no
   // such variable.

@@ -36,6 +36,8 @@ void Shape::Append(int64_t dim) {
   dims_[rank_++] = dim;
 }
 
+std::vector<int64_t> Shape::ToVector() const { return {begin(), end()}; }
+
 bool operator==(const Shape& a, const Shape& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }

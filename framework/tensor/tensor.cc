@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "framework/base/element_count.h"
+#include "framework/tensor/tensor_array.h"
 #include "memory/device.h"
 
 namespace skiff {
@@ -68,6 +69,25 @@ Tensor Tensor::OfArray(std::shared_ptr<TensorArray> array) {
   Tensor tensor;
   tensor.array_ = std::move(array);
   return tensor;
+}
+
+Place Tensor::place() const { return buffer_ ? buffer_->place() : Place::Cpu(); }
+
+void Tensor::ThrowDType(DType expected, CallSite site) const {
+  Throw(ErrorCode::kInvalidArgument, site.file, ":", site.line, ": tensor of ", dtype_, " ", shape_,
+        " read as ", expected);
+}
+
+void Tensor::CheckIsItem(CallSite site) const {
+  SKIFF_ENFORCE(has_data() && element_count() == 1, kInvalidArgument, site.file, ":", site.line,
+                ": Item() of a tensor of shape ", shape_, ": expected one element");
+  SKIFF_ENFORCE(place().is_cpu(), kInvalidArgument, site.file, ":", site.line,
+                ": Item() of a tensor on ", place(), ": copy it to the CPU first");
+}
+
+void Tensor::CheckValueCount(size_t count, CallSite site) const {
+  SKIFF_ENFORCE(static_cast<int64_t>(count) == element_count(), kInvalidArgument, site.file, ":",
+                site.line, ": ", count, " values given for shape ", shape_);
 }
 
 const LoD& Tensor::lod() const {

@@ -9,6 +9,8 @@
 
 namespace skiff {
 
+namespace internal {
+
 // The elements may differ in rows and LoD. The array owns their memory and keeps it when elements
 // are removed, so that an array that is filled again and again takes memory only for elements that
 // are larger than before. On a device, which may still use the memory that an element has outgrown,
@@ -59,5 +61,8 @@ class TensorArray {
   std::vector<std::shared_ptr<TensorArray>> nested_;
   std::vector<std::shared_ptr<Buffer>> outgrown_;
 };
+
+}  // namespace internal
+using internal::TensorArray;
 
 }  // namespace skiff

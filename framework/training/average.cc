@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/ir/program.h"
+
 namespace skiff::training {
 
 CompiledAverage::CompiledAverage(const optimizer::ParameterAverage* average, Executor* executor)

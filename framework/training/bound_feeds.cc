@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/ir/program.h"
+
 namespace skiff::training {
 
 BoundProgram& BoundFeeds::For(const FeedList& feeds) {

@@ -7,8 +7,8 @@
 
 #include "framework/tensor/scope.h"
 #include "framework/training/metric.h"
-#include "framework/training/training_log.h"
 #include "framework/training/training_program.h"
+#include "framework/training/training_record.h"
 
 namespace skiff::training {
 
@@ -18,13 +18,13 @@ struct StepReport {
   int64_t step = 0;   // of the training
   int64_t samples = 0;
   double learning_rate = 0;
-  MetricValues metrics;  // "loss" and the program's metrics, of this batch
+  MetricValues metrics = {};  // "loss" and the program's metrics, of this batch
 };
 
 struct EvaluationReport {
   int64_t epoch = 0;  // counted from 1
   int64_t step = 0;   // steps of the training so far
-  MetricValues metrics;
+  MetricValues metrics = {};
   bool is_averaged = false;  // with averaged parameters
 };
 

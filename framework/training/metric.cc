@@ -15,6 +15,10 @@ auto Find(const std::vector<std::pair<std::string, double>>& entries, std::strin
 
 }  // namespace
 
+void MetricValues::Add(std::string name, double value) {
+  entries_.emplace_back(std::move(name), value);
+}
+
 double MetricValues::at(std::string_view name) const {
   const auto found = Find(entries_, name);
   if (found != entries_.end()) return found->second;

@@ -14,7 +14,7 @@
 namespace skiff::training {
 
 struct Metric {
-  std::string name;           // in messages, the log and the learning curve
+  std::string name = {};      // in messages, the log and the learning curve
   std::string variable = {};  // what to fetch: one float32, float64, int32 or int64 number
   // The variable to fetch as the weight of a step in the mean over an epoch, such as the number of
   // tokens. Empty: the number of samples in the batch. A metric whose weights are all 0 has no mean
@@ -36,7 +36,7 @@ class MetricValues {
   explicit MetricValues(std::vector<std::pair<std::string, double>> entries)
       : entries_(std::move(entries)) {}
 
-  void Add(std::string name, double value) { entries_.emplace_back(std::move(name), value); }
+  void Add(std::string name, double value);
   // Throws an Error (kNotFound) if there is no such metric.
   double at(std::string_view name) const;
   bool contains(std::string_view name) const;

@@ -12,7 +12,7 @@
 
 #include "framework/builder/optimizer/parameter_average.h"
 #include "framework/builder/variable.h"
-#include "framework/precision/half_rewrite.h"
+#include "framework/precision/half_report.h"
 #include "framework/precision/precision_options.h"
 
 namespace skiff::training {
@@ -73,9 +73,9 @@ struct OptimizationOptions {
 void CheckOptimizationOptions(const OptimizationOptions& options);
 
 struct Optimization {
-  Variable learning_rate;                                // [1]
-  std::unique_ptr<optimizer::ParameterAverage> average;  // nullptr: nothing is averaged
-  std::optional<HalfReport> half;                        // Minimized::half
+  Variable learning_rate = {};                                // [1]
+  std::unique_ptr<optimizer::ParameterAverage> average = {};  // nullptr: nothing is averaged
+  std::optional<HalfReport> half = {};                        // Minimized::half
 };
 
 // Appends the ops that train the parameters of `loss` to the default programs. Throws what

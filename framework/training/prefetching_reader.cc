@@ -4,13 +4,80 @@
 // reader_ is put back to that state before anything else is done with it.
 #include "framework/training/prefetching_reader.h"
 
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "framework/base/error.h"
 
 namespace skiff::training {
 
+class PrefetchingReader::Thread {
+ public:
+  Thread(std::unique_ptr<Reader> reader, int32_t batches);
+  ~Thread() { StopThread(); }
+
+  void StartEpoch(int64_t epoch);
+  bool Next(Batch* batch);
+  void Restore(const ReaderState& state);
+  const ReaderState& state() const { return state_; }
+  int64_t batches_in_epoch() const { return batches_in_epoch_; }
+  const std::vector<std::vector<FeedShape>>& batch_shapes() const { return batch_shapes_; }
+
+ private:
+  struct ReadBatch {
+    Batch batch;
+    ReaderState state;  // of the reader, after the batch
+  };
+
+  void StartThread();
+  // Ends the thread, if there is one, and drops what it read ahead, which leaves `reader_` behind
+  // state_.
+  void StopThread();
+  // Restores `reader_` to state_ where a thread has left it elsewhere. It may fail; whatever uses
+  // the reader next tries again.
+  void PutBack();
+  void ReadAhead();
+  // Stores the reader's state and size of the epoch, while no thread uses it.
+  void Remember();
+  Batch TakeFree();
+
+  std::unique_ptr<Reader> reader_;  // the thread's, while there is one
+  bool is_ahead_ = false;           // whether reader_ may be elsewhere than at state_
+  int32_t capacity_;
+  ReaderState state_;  // after the batch that Next returned last
+  int64_t batches_in_epoch_ = 0;
+  std::vector<std::vector<FeedShape>> batch_shapes_;
+
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by the mutex.
+  std::deque<ReadBatch> ready_;
+  std::vector<Batch> free_;
+  std::exception_ptr failure_;  // of the batch after the ready ones
+  bool ended_ = false;          // there is no batch after the ready ones
+  bool stop_ = false;
+};
+
 PrefetchingReader::PrefetchingReader(std::unique_ptr<Reader> reader, int32_t batches)
+    : thread_(std::make_unique<Thread>(std::move(reader), batches)) {}
+
+PrefetchingReader::~PrefetchingReader() = default;
+
+void PrefetchingReader::StartEpoch(int64_t epoch) { thread_->StartEpoch(epoch); }
+bool PrefetchingReader::Next(Batch* batch) { return thread_->Next(batch); }
+void PrefetchingReader::Restore(const ReaderState& state) { thread_->Restore(state); }
+ReaderState PrefetchingReader::state() const { return thread_->state(); }
+int64_t PrefetchingReader::batches_in_epoch() const { return thread_->batches_in_epoch(); }
+std::vector<std::vector<FeedShape>> PrefetchingReader::batch_shapes() const {
+  return thread_->batch_shapes();
+}
+
+PrefetchingReader::Thread::Thread(std::unique_ptr<Reader> reader, int32_t batches)
     : reader_(std::move(reader)), capacity_(batches) {
   SKIFF_ENFORCE(batches >= 1, kInvalidArgument, "prefetch ", batches,
                 " batches: expected at least 1");
@@ -18,28 +85,26 @@ PrefetchingReader::PrefetchingReader(std::unique_ptr<Reader> reader, int32_t bat
   Remember();
 }
 
-PrefetchingReader::~PrefetchingReader() { StopThread(); }
-
-void PrefetchingReader::Remember() {
+void PrefetchingReader::Thread::Remember() {
   state_ = reader_->state();
   batches_in_epoch_ = reader_->batches_in_epoch();
 }
 
-void PrefetchingReader::StartEpoch(int64_t epoch) {
+void PrefetchingReader::Thread::StartEpoch(int64_t epoch) {
   StopThread();
   PutBack();
   reader_->StartEpoch(epoch);
   Remember();
 }
 
-void PrefetchingReader::Restore(const ReaderState& state) {
+void PrefetchingReader::Thread::Restore(const ReaderState& state) {
   StopThread();
   PutBack();
   reader_->Restore(state);
   Remember();
 }
 
-bool PrefetchingReader::Next(Batch* batch) {
+bool PrefetchingReader::Thread::Next(Batch* batch) {
   // Started late, so that a reader that is only repositioned starts no threads.
   if (!thread_.joinable()) {
     PutBack();
@@ -65,18 +130,18 @@ bool PrefetchingReader::Next(Batch* batch) {
   return true;
 }
 
-void PrefetchingReader::StartThread() {
+void PrefetchingReader::Thread::StartThread() {
   thread_ = std::thread([this] { ReadAhead(); });
   is_ahead_ = true;
 }
 
-void PrefetchingReader::PutBack() {
+void PrefetchingReader::Thread::PutBack() {
   if (!is_ahead_) return;
   reader_->Restore(state_);
   is_ahead_ = false;
 }
 
-void PrefetchingReader::StopThread() {
+void PrefetchingReader::Thread::StopThread() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -91,7 +156,7 @@ void PrefetchingReader::StopThread() {
   ready_.clear();
 }
 
-Batch PrefetchingReader::TakeFree() {
+Batch PrefetchingReader::Thread::TakeFree() {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) return {};
   Batch batch = std::move(free_.back());
@@ -99,7 +164,7 @@ Batch PrefetchingReader::TakeFree() {
   return batch;
 }
 
-void PrefetchingReader::ReadAhead() {
+void PrefetchingReader::Thread::ReadAhead() {
   while (true) {
     // Reads without the lock, which is held only to hand over.
     ReadBatch read{.batch = TakeFree(), .state = {}};

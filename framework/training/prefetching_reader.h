@@ -1,13 +1,8 @@
 // Reads ahead in a separate thread. The batches and their order stay the same.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "framework/training/reader.h"
@@ -26,45 +21,14 @@ class PrefetchingReader final : public Reader {
 
   void StartEpoch(int64_t epoch) override;
   bool Next(Batch* batch) override;
-  ReaderState state() const override { return state_; }
+  ReaderState state() const override;
   void Restore(const ReaderState& state) override;
-  int64_t batches_in_epoch() const override { return batches_in_epoch_; }
-  std::vector<std::vector<FeedShape>> batch_shapes() const override { return batch_shapes_; }
+  int64_t batches_in_epoch() const override;
+  std::vector<std::vector<FeedShape>> batch_shapes() const override;
 
  private:
-  struct ReadBatch {
-    Batch batch;
-    ReaderState state;  // of the reader, after the batch
-  };
-
-  void StartThread();
-  // Ends the thread, if there is one, and drops what it read ahead, which leaves `reader_` behind
-  // state_.
-  void StopThread();
-  // Restores `reader_` to state_ where a thread has left it elsewhere. It may fail; whatever uses
-  // the reader next tries again.
-  void PutBack();
-  void ReadAhead();
-  // Stores the reader's state and size of the epoch, while no thread uses it.
-  void Remember();
-  Batch TakeFree();
-
-  std::unique_ptr<Reader> reader_;  // the thread's, while there is one
-  bool is_ahead_ = false;           // whether reader_ may be elsewhere than at state_
-  int32_t capacity_;
-  ReaderState state_;  // after the batch that Next returned last
-  int64_t batches_in_epoch_ = 0;
-  std::vector<std::vector<FeedShape>> batch_shapes_;
-
-  std::thread thread_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by the mutex.
-  std::deque<ReadBatch> ready_;
-  std::vector<Batch> free_;
-  std::exception_ptr failure_;  // of the batch after the ready ones
-  bool ended_ = false;          // there is no batch after the ready ones
-  bool stop_ = false;
+  class Thread;
+  std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace skiff::training

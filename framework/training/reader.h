@@ -15,15 +15,15 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/base/dtype.h"
+#include "framework/base/api/dtype.h"
 #include "framework/executor/executor.h"
-#include "framework/tensor/shape.h"
-#include "framework/tensor/tensor.h"
+#include "framework/tensor/api/shape.h"
+#include "framework/tensor/api/tensor.h"
 
 namespace skiff::training {
 
 struct Batch {
-  FeedList feeds;       // by the names of the variables that they feed; the same in each batch
+  FeedList feeds = {};  // by the names of the variables that they feed; the same in each batch
   int64_t samples = 0;  // the weight of the batch in means over an epoch
 
   // Returns the tensor that is fed to `name`. Throws an Error (kNotFound) if there is none.
@@ -31,8 +31,8 @@ struct Batch {
 };
 
 struct FeedShape {
-  std::string name;
-  Shape shape;
+  std::string name = {};
+  Shape shape = {};
   DType dtype = DType::kFloat32;
   friend bool operator==(const FeedShape&, const FeedShape&) = default;
 };

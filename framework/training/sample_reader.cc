@@ -24,6 +24,11 @@ bool Fits(const Tensor& tensor, const FeedShape& feed) {
 
 }  // namespace
 
+void CheckRow(const Tensor& tensor, int64_t row) {
+  SKIFF_ENFORCE(tensor.shape().rank() > 0 && row >= 0 && row < tensor.shape()[0], kOutOfRange,
+                "row ", row, " of a tensor of shape ", tensor.shape());
+}
+
 // Fisher-Yates, with one draw per position. The remainder isn't exactly uniform, but of 64 bits the
 // bias is below count / 2^64.
 std::vector<int64_t> ShuffledOrder(int64_t count, uint64_t seed, int64_t epoch) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/tensor/tensor.h"
+#include "framework/tensor/api/tensor.h"
 #include "framework/training/reader.h"
 
 namespace skiff::training {
@@ -23,14 +23,15 @@ class SampleSource {
   virtual void Read(int64_t sample, int64_t epoch, int64_t row, std::span<Tensor> fields) const = 0;
 };
 
+// Throws an Error (kOutOfRange) unless 0 <= row < dim 0.
+void CheckRow(const Tensor& tensor, int64_t row);
+
 // Returns the elements of row `row`. Throws an Error unless the dtype is T's and 0 <= row < dim 0.
 template <typename T>
 std::span<T> RowOf(Tensor& tensor, int64_t row) {
+  CheckRow(tensor, row);
   const std::span<T> all = tensor.values<T>();
-  const int64_t rows = tensor.shape()[0];
-  SKIFF_ENFORCE(row >= 0 && row < rows, kOutOfRange, "row ", row, " of a tensor of shape ",
-                tensor.shape());
-  const size_t width = all.size() / static_cast<size_t>(rows);
+  const size_t width = all.size() / static_cast<size_t>(tensor.shape()[0]);
   return all.subspan(static_cast<size_t>(row) * width, width);
 }
 

@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/tensor/philox.h"
+#include "framework/tensor/tensor.h"
 #include "framework/training/data_random.h"
 
 namespace skiff::training {

@@ -10,8 +10,8 @@
 namespace skiff::training {
 
 struct LabelledSequences {
-  std::vector<std::vector<int64_t>> sequences;  // ids; none may be empty
-  std::vector<int64_t> labels;                  // one for each
+  std::vector<std::vector<int64_t>> sequences = {};  // ids; none may be empty
+  std::vector<int64_t> labels = {};                  // one for each
 };
 
 struct SequenceReaderOptions {

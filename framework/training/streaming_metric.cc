@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/base/dtype.h"
 #include "framework/base/error.h"
 
 namespace skiff::training {

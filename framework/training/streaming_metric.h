@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/tensor/tensor.h"
+#include "framework/tensor/api/tensor.h"
 
 namespace skiff::training {
 

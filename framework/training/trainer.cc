@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <ostream>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -21,7 +23,9 @@
 #include "framework/base/parallel.h"
 #include "framework/base/steady_seconds.h"
 #include "framework/builder/update_gate.h"
+#include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
+#include "framework/io/file_lock.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
@@ -29,6 +33,8 @@
 #include "framework/ir/used_names.h"
 #include "framework/precision/loss_scaling.h"
 #include "framework/precision/precision_choice.h"
+#include "framework/training/average.h"
+#include "framework/training/bound_feeds.h"
 #include "framework/training/half_model.h"
 #include "framework/training/initial_weights.h"
 #include "framework/training/learning_curve.h"
@@ -36,6 +42,9 @@
 #include "framework/training/progress.h"
 #include "framework/training/state_text.h"
 #include "framework/training/stop_request.h"
+#include "framework/training/training_log.h"
+#include "framework/tuning/kernel_choices.h"
+#include "framework/tuning/kernel_tuner.h"
 
 namespace skiff::training {
 namespace {
@@ -198,8 +207,146 @@ void CheckParameters(const Program& program, const char* name, bool may_take_mas
 
 }  // namespace
 
+class Trainer::Implementation {
+ public:
+  Implementation(const TrainingProgram* program, Reader* train, Reader* validation,
+                 TrainerOptions options, std::ostream* out);
+
+  void Resume();
+  void LoadForEvaluation();
+  TrainingResult Run();
+  MetricValues Evaluate();
+  MetricValues EvaluateAveraged();
+  std::unique_ptr<ReplacedValues> ApplyAverages();
+  std::string WeightsHash() const;
+
+ private:
+  struct Progress {
+    int64_t epoch = 0;
+    int64_t batch = 0;   // of the epoch
+    ReaderState reader;  // empty: at the start of the epoch
+    int64_t step = 0;
+    double seconds = 0;
+    // Of the epoch so far.
+    std::vector<WeightedSum> sums;  // of the metrics
+    int64_t samples = 0;
+    double epoch_seconds = 0;
+    double learning_rate = 0;
+    double best_value = 0;
+    int64_t best_epoch = 0;
+  };
+
+  // Where a metric is among the fetches.
+  struct MetricPlace {
+    size_t value = 0;
+    std::optional<size_t> weight;
+    std::vector<size_t> streamed;  // then nothing else
+  };
+
+  void TakeInitialWeights();
+  // Adds to the settings, and says, what the program computes in.
+  void NotePrecision();
+  void ListMetrics();
+  void CheckOptions() const;
+  void CheckPrograms() const;
+  // Returns the program of the inference model.
+  const Program& Model() const;
+  const Metric& decisive_metric() const { return metrics_[decisive_]; }
+  // Compiles both programs.
+  void Compile(std::shared_ptr<KernelTuner> tuner);
+  int64_t EpochsWithoutGain() const;
+  bool StoppedEarly() const;
+  std::string CheckpointDirectory() const;
+  std::string ModelDirectory() const;
+  std::string UnaveragedModelDirectory() const;
+  std::string LogPath() const;
+  std::string CurvePath() const;
+  void RefuseToOverwriteTraining() const;
+  std::unique_ptr<FileLock> NewLock() const;
+  TrainingResult RunUnderLock();
+  void CheckDirectory() const;
+  void CheckWritten() const;
+  // Loads the newest checkpoint and returns its state.
+  TrainerState Load();
+  std::vector<TrainerState> CallbackStates() const;
+  void RestoreCallbacks(const std::vector<TrainerState>& states) const;
+  // Returns the settings that a state must have.
+  std::map<std::string, std::string> ExpectedSettings(const TrainerState& state) const;
+  void WarnOfUnknownContents(const TrainerState& state) const;
+  void ContinueWith(std::optional<KernelChoices> choices);
+  // Makes the plans of all batches.
+  void PreparePlans();
+  // Adds the step's values to the sums of the metrics. Returns the values, of which the loss is the
+  // first.
+  MetricValues AddMetrics(const BoundProgram& step, int64_t samples,
+                          std::vector<WeightedSum>* sums) const;
+  // Gives the values of an evaluation's batch to the streaming metrics.
+  void Stream(const BoundProgram& step) const;
+  MetricValues Means(const std::vector<WeightedSum>& sums) const;
+  std::string MeansText(const MetricValues& values) const;
+  void GoToProgress();
+  // Trains to the end of the epoch. Returns false if it was stopped before.
+  bool TrainEpoch(const std::function<bool()>& stop);
+  void TrainBatch(const Batch& batch);
+  void ReportToCallbacks(const MetricValues& metrics, bool is_averaged);
+  void EndEpoch(TrainingLog* log);
+  void KeepIfBest(int64_t epoch, double value);
+  // Saves the weights as they are now, with the files beside them.
+  void SaveModel(const std::string& directory) const;
+  void Report(const TrainingRecord& record) const;
+  // Tells, after the first step, of ops for which kernels lack, on the device and in half, and of
+  // those that are computed again.
+  void ReportPlan(const Plan& plan);
+  void ReportPlans() const;
+  void Save();
+  void ReportNotRemoved(const SavedCheckpoint& saved);
+  TrainerState SavedState() const;
+  Progress RestoredProgress(const TrainerState& state);
+
+  const TrainingProgram* program_;
+  Reader* train_;
+  Reader* validation_;
+  TrainerOptions options_;
+  std::ostream* out_;
+  std::vector<Metric> metrics_;  // the loss, then the program's
+  std::vector<MetricPlace> places_;
+  FetchList fetches_;  // of the metrics; a training step fetches the learning rate as well
+  FetchList evaluation_fetches_;  // these, and those of streaming metrics
+  size_t decisive_ = 0;           // among metrics_
+  Executor executor_;
+  std::optional<BoundFeeds> training_;
+  std::optional<BoundFeeds> evaluation_;
+  std::optional<CompiledAverage> average_;  // none if the program averages nothing
+  std::unique_ptr<Program> half_model_;     // nullptr: the saved model is float32
+  Progress progress_;
+  double earlier_seconds_ = 0;  // of training, before the last resume
+  bool is_continuation_ = false;
+  bool has_reported_plan_ = false;
+  std::optional<TrainingControl> control_;  // during Run
+  // Of the output directory: from Resume to the end of Run.
+  std::unique_ptr<FileLock> lock_;
+};
+
 Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validation,
                  TrainerOptions options, std::ostream* out)
+    : implementation_(
+          std::make_unique<Implementation>(program, train, validation, std::move(options), out)) {}
+
+Trainer::~Trainer() = default;
+
+void Trainer::Resume() { implementation_->Resume(); }
+void Trainer::LoadForEvaluation() { implementation_->LoadForEvaluation(); }
+TrainingResult Trainer::Run() { return implementation_->Run(); }
+MetricValues Trainer::Evaluate() { return implementation_->Evaluate(); }
+MetricValues Trainer::EvaluateAveraged() { return implementation_->EvaluateAveraged(); }
+std::unique_ptr<ReplacedValues> Trainer::ApplyAverages() {
+  return implementation_->ApplyAverages();
+}
+std::string Trainer::WeightsHash() const { return implementation_->WeightsHash(); }
+
+Trainer::Implementation::Implementation(const TrainingProgram* program, Reader* train,
+                                        Reader* validation, TrainerOptions options,
+                                        std::ostream* out)
     : program_(program),
       train_(train),
       validation_(validation),
@@ -223,7 +370,7 @@ Trainer::Trainer(const TrainingProgram* program, Reader* train, Reader* validati
   if (!options_.initial_model.empty()) TakeInitialWeights();
 }
 
-void Trainer::NotePrecision() {
+void Trainer::Implementation::NotePrecision() {
   const ProgramPrecision precision = PrecisionOf(*program_->main);
   const std::map<std::string, std::string> earlier = ProgramPrecision().Settings();
   for (const auto& [name, value] : precision.Settings()) {
@@ -234,7 +381,7 @@ void Trainer::NotePrecision() {
   if (!text.empty()) *out_ << text << std::endl;
 }
 
-void Trainer::TakeInitialWeights() {
+void Trainer::Implementation::TakeInitialWeights() {
   const InitialWeights weights = TakeWeights(options_.initial_model, *program_->main,
                                              &executor_.scope(), options_.new_parameters);
   *out_ << weights.taken.size() << " parameters begin with those of " << options_.initial_model;
@@ -245,7 +392,7 @@ void Trainer::TakeInitialWeights() {
   *out_ << std::endl;
 }
 
-void Trainer::CheckOptions() const {
+void Trainer::Implementation::CheckOptions() const {
   SKIFF_ENFORCE(options_.epochs >= 1, kInvalidArgument, "epochs = ", options_.epochs,
                 ": expected at least 1");
   SKIFF_ENFORCE(options_.save_every_steps >= 0, kInvalidArgument,
@@ -266,7 +413,7 @@ void Trainer::CheckOptions() const {
   }
 }
 
-void Trainer::ListMetrics() {
+void Trainer::Implementation::ListMetrics() {
   metrics_ = {{.name = "loss", .variable = program_->loss, .weight = program_->loss_weight}};
   metrics_.insert(metrics_.end(), program_->metrics.begin(), program_->metrics.end());
   // Two metrics may share a variable, a weight for example, which is then fetched once.
@@ -307,7 +454,7 @@ void Trainer::ListMetrics() {
 
 // Finds what would show only when the first epoch has been trained: in its evaluation, or when the
 // model is saved.
-void Trainer::CheckPrograms() const {
+void Trainer::Implementation::CheckPrograms() const {
   const Program& main = *program_->main;
   const Program& test = *program_->test;
   CheckParameters(test, "test", /*may_take_masters=*/false, main);
@@ -334,12 +481,12 @@ void Trainer::CheckPrograms() const {
   }
 }
 
-const Program& Trainer::Model() const {
+const Program& Trainer::Implementation::Model() const {
   if (half_model_ != nullptr) return *half_model_;
   return program_->model != nullptr ? *program_->model : *program_->test;
 }
 
-void Trainer::Compile(std::shared_ptr<KernelTuner> tuner) {
+void Trainer::Implementation::Compile(std::shared_ptr<KernelTuner> tuner) {
   CompileOptions options = options_.compile;
   options.tuner = std::move(tuner);
   FetchList of_training = fetches_;
@@ -348,23 +495,27 @@ void Trainer::Compile(std::shared_ptr<KernelTuner> tuner) {
   evaluation_.emplace(executor_.Compile(*program_->test, options), evaluation_fetches_);
 }
 
-std::string Trainer::CheckpointDirectory() const {
+std::string Trainer::Implementation::CheckpointDirectory() const {
   return JoinPath(options_.output_dir, "checkpoints");
 }
 
-std::string Trainer::ModelDirectory() const { return JoinPath(options_.output_dir, "model"); }
+std::string Trainer::Implementation::ModelDirectory() const {
+  return JoinPath(options_.output_dir, "model");
+}
 
-std::string Trainer::UnaveragedModelDirectory() const {
+std::string Trainer::Implementation::UnaveragedModelDirectory() const {
   return JoinPath(options_.output_dir, "unaveraged_model");
 }
 
-std::string Trainer::LogPath() const { return JoinPath(options_.output_dir, "training_log.jsonl"); }
+std::string Trainer::Implementation::LogPath() const {
+  return JoinPath(options_.output_dir, "training_log.jsonl");
+}
 
-std::string Trainer::CurvePath() const {
+std::string Trainer::Implementation::CurvePath() const {
   return JoinPath(options_.output_dir, "learning_curve.svg");
 }
 
-void Trainer::RefuseToOverwriteTraining() const {
+void Trainer::Implementation::RefuseToOverwriteTraining() const {
   SKIFF_ENFORCE(!HasCheckpoint(CheckpointDirectory()), kFailedPrecondition, options_.output_dir,
                 " holds a training: resume it, or choose another output directory");
   for (const std::string& path : {ModelDirectory(), LogPath()}) {
@@ -376,14 +527,14 @@ void Trainer::RefuseToOverwriteTraining() const {
 
 // Two trainings in one directory would delete each other's checkpoints, each taking them for older
 // ones of its own.
-std::unique_ptr<FileLock> Trainer::NewLock() const {
+std::unique_ptr<FileLock> Trainer::Implementation::NewLock() const {
   auto lock = std::make_unique<FileLock>(JoinPath(options_.output_dir, ".lock"));
   SKIFF_ENFORCE(lock->is_held(), kFailedPrecondition, "another training is writing in ",
                 options_.output_dir, ": wait for its end, or choose another output directory");
   return lock;
 }
 
-void Trainer::Resume() {
+void Trainer::Implementation::Resume() {
   // Before taking the lock, which would leave its file in a directory that has nothing to do with
   // trainings.
   SKIFF_ENFORCE(HasCheckpoint(CheckpointDirectory()), kNotFound, CheckpointDirectory(),
@@ -402,9 +553,9 @@ void Trainer::Resume() {
   }
 }
 
-void Trainer::LoadForEvaluation() { Load(); }
+void Trainer::Implementation::LoadForEvaluation() { Load(); }
 
-TrainerState Trainer::Load() {
+TrainerState Trainer::Implementation::Load() {
   // check_state runs before the variables are compared. So a changed option is reported as such,
   // and not as the variables that differ because of it.
   Progress restored;
@@ -444,13 +595,13 @@ TrainerState Trainer::Load() {
   return std::move(loaded.state);
 }
 
-std::vector<TrainerState> Trainer::CallbackStates() const {
+std::vector<TrainerState> Trainer::Implementation::CallbackStates() const {
   std::vector<TrainerState> states;
   for (const auto& callback : options_.callbacks) states.push_back(callback->State());
   return states;
 }
 
-void Trainer::RestoreCallbacks(const std::vector<TrainerState>& states) const {
+void Trainer::Implementation::RestoreCallbacks(const std::vector<TrainerState>& states) const {
   for (size_t i = 0; i < states.size(); ++i) {
     // A callback without a state, or one that the checkpoint's training didn't have.
     if (states[i].empty()) continue;
@@ -462,7 +613,8 @@ void Trainer::RestoreCallbacks(const std::vector<TrainerState>& states) const {
   }
 }
 
-std::map<std::string, std::string> Trainer::ExpectedSettings(const TrainerState& state) const {
+std::map<std::string, std::string> Trainer::Implementation::ExpectedSettings(
+    const TrainerState& state) const {
   std::map<std::string, std::string> expected = options_.configuration;
   for (const auto& [name, setting] : options_.file_settings) {
     if (LacksContents(state, name)) {
@@ -474,7 +626,7 @@ std::map<std::string, std::string> Trainer::ExpectedSettings(const TrainerState&
   return expected;
 }
 
-void Trainer::WarnOfUnknownContents(const TrainerState& state) const {
+void Trainer::Implementation::WarnOfUnknownContents(const TrainerState& state) const {
   for (const auto& [name, setting] : options_.file_settings) {
     if (!LacksContents(state, name)) continue;
     *out_ << "warning: an earlier version wrote the checkpoint, which doesn't say what " << name
@@ -484,7 +636,7 @@ void Trainer::WarnOfUnknownContents(const TrainerState& state) const {
 }
 
 // Repeats the choices of the checkpoint's training, since other kernels give other bits.
-void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
+void Trainer::Implementation::ContinueWith(std::optional<KernelChoices> choices) {
   std::shared_ptr<KernelTuner>& tuner = options_.compile.tuner;
   if (!choices && tuner == nullptr) return;
   if (!choices) {
@@ -502,7 +654,7 @@ void Trainer::ContinueWith(std::optional<KernelChoices> choices) {
   Compile(tuner);
 }
 
-void Trainer::PreparePlans() {
+void Trainer::Implementation::PreparePlans() {
   // All choices before the first step: a checkpoint in the middle of the first epoch must hold them
   // all, since timings made after a resume would differ.
   for (const auto& feeds : train_->batch_shapes()) training_->Prepare(feeds);
@@ -511,7 +663,7 @@ void Trainer::PreparePlans() {
 }
 
 // Else the next file would make the directory anew, without its lock and without what it held.
-void Trainer::CheckDirectory() const {
+void Trainer::Implementation::CheckDirectory() const {
   SKIFF_ENFORCE(
       lock_->is_in_place(), kDataLoss, options_.output_dir,
       " was removed, renamed or replaced since the training has taken it, which writes no further: "
@@ -519,7 +671,7 @@ void Trainer::CheckDirectory() const {
 }
 
 // The files that the result promises.
-void Trainer::CheckWritten() const {
+void Trainer::Implementation::CheckWritten() const {
   CheckDirectory();
   std::vector<std::string> paths = {LogPath(), CurvePath()};
   std::vector<std::string> models = {ModelDirectory()};
@@ -538,7 +690,7 @@ void Trainer::CheckWritten() const {
                 CheckpointDirectory(), kRemoved);
 }
 
-TrainingResult Trainer::Run() {
+TrainingResult Trainer::Implementation::Run() {
   if (lock_ == nullptr) {
     CreateDirectories(options_.output_dir);
     lock_ = NewLock();
@@ -553,7 +705,7 @@ TrainingResult Trainer::Run() {
   }
 }
 
-TrainingResult Trainer::RunUnderLock() {
+TrainingResult Trainer::Implementation::RunUnderLock() {
   // It may have been removed since the trainer has resumed.
   CheckDirectory();
   if (!is_continuation_) RefuseToOverwriteTraining();
@@ -603,7 +755,7 @@ TrainingResult Trainer::RunUnderLock() {
   return result;
 }
 
-void Trainer::ReportPlan(const Plan& plan) {
+void Trainer::Implementation::ReportPlan(const Plan& plan) {
   if (std::exchange(has_reported_plan_, true)) return;
   // Each such op moves its arguments from the device and its results back.
   const std::string on_host = TextOfCounts(OpsOnHost(plan));
@@ -621,7 +773,7 @@ void Trainer::ReportPlan(const Plan& plan) {
 }
 
 // Full batches and the last one are two kinds; ragged ones are more.
-void Trainer::ReportPlans() const {
+void Trainer::Implementation::ReportPlans() const {
   constexpr int64_t kUsual = 2;
   const PreparationStatistics preparation = training_->preparation();
   if (preparation.plans <= kUsual) return;
@@ -633,15 +785,17 @@ void Trainer::ReportPlans() const {
         << FormatFixed(100 * seconds / std::max(since_resume, seconds), 1) << " % of the time\n";
 }
 
-int64_t Trainer::EpochsWithoutGain() const { return progress_.epoch - progress_.best_epoch; }
+int64_t Trainer::Implementation::EpochsWithoutGain() const {
+  return progress_.epoch - progress_.best_epoch;
+}
 
 // Depends on saved state alone, so that a resumed training ends where the unbroken one does.
-bool Trainer::StoppedEarly() const {
+bool Trainer::Implementation::StoppedEarly() const {
   return options_.early_stop_epochs > 0 && EpochsWithoutGain() >= options_.early_stop_epochs;
 }
 
-MetricValues Trainer::AddMetrics(const BoundProgram& step, int64_t samples,
-                                 std::vector<WeightedSum>* sums) const {
+MetricValues Trainer::Implementation::AddMetrics(const BoundProgram& step, int64_t samples,
+                                                 std::vector<WeightedSum>* sums) const {
   MetricValues values;
   for (size_t i = 0; i < metrics_.size(); ++i) {
     if (metrics_[i].streaming != nullptr) continue;
@@ -655,7 +809,7 @@ MetricValues Trainer::AddMetrics(const BoundProgram& step, int64_t samples,
   return values;
 }
 
-MetricValues Trainer::Means(const std::vector<WeightedSum>& sums) const {
+MetricValues Trainer::Implementation::Means(const std::vector<WeightedSum>& sums) const {
   MetricValues means;
   for (size_t i = 0; i < metrics_.size(); ++i) {
     if (sums[i].weight != 0) means.Add(metrics_[i].name, sums[i].Mean());
@@ -663,7 +817,7 @@ MetricValues Trainer::Means(const std::vector<WeightedSum>& sums) const {
   return means;
 }
 
-std::string Trainer::MeansText(const MetricValues& values) const {
+std::string Trainer::Implementation::MeansText(const MetricValues& values) const {
   std::string text;
   for (const Metric& metric : metrics_) {
     if (!values.contains(metric.name)) continue;
@@ -673,7 +827,7 @@ std::string Trainer::MeansText(const MetricValues& values) const {
   return text;
 }
 
-MetricValues Trainer::Evaluate() {
+MetricValues Trainer::Implementation::Evaluate() {
   // Always epoch 0: each evaluation sees the same samples in the same order, so its sums round in
   // the same way.
   validation_->StartEpoch(0);
@@ -696,7 +850,7 @@ MetricValues Trainer::Evaluate() {
   return values;
 }
 
-void Trainer::Stream(const BoundProgram& step) const {
+void Trainer::Implementation::Stream(const BoundProgram& step) const {
   for (size_t i = 0; i < metrics_.size(); ++i) {
     if (metrics_[i].streaming == nullptr) continue;
     std::vector<Tensor> values;
@@ -709,22 +863,22 @@ void Trainer::Stream(const BoundProgram& step) const {
   }
 }
 
-std::unique_ptr<ReplacedValues> Trainer::ApplyAverages() {
+std::unique_ptr<ReplacedValues> Trainer::Implementation::ApplyAverages() {
   if (!average_) return nullptr;
   return std::unique_ptr<ReplacedValues>(new ReplacedValues(average_->Apply()));
 }
 
-MetricValues Trainer::EvaluateAveraged() {
+MetricValues Trainer::Implementation::EvaluateAveraged() {
   if (!average_ || progress_.step == 0) return {};
   const std::unique_ptr<ReplacedValues> averages = ApplyAverages();
   return Evaluate();
 }
 
-std::string Trainer::WeightsHash() const {
+std::string Trainer::Implementation::WeightsHash() const {
   return skiff::WeightsHash(executor_.scope(), PersistableNames(*program_->test));
 }
 
-void Trainer::GoToProgress() {
+void Trainer::Implementation::GoToProgress() {
   if (progress_.reader.empty()) {
     train_->StartEpoch(progress_.epoch);
   } else {
@@ -732,7 +886,7 @@ void Trainer::GoToProgress() {
   }
 }
 
-bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
+bool Trainer::Implementation::TrainEpoch(const std::function<bool()>& stop) {
   GoToProgress();
   training::Progress bar(StrCat("epoch ", progress_.epoch + 1, "/", options_.epochs),
                          progress_.batch, train_->batches_in_epoch(), options_.is_terminal, out_);
@@ -752,7 +906,7 @@ bool Trainer::TrainEpoch(const std::function<bool()>& stop) {
   }
 }
 
-void Trainer::TrainBatch(const Batch& batch) {
+void Trainer::Implementation::TrainBatch(const Batch& batch) {
   const BoundProgram& step = training_->Step(batch.feeds);
   ReportPlan(step.plan());
   // Compile has put it after the metrics.
@@ -778,7 +932,7 @@ void Trainer::TrainBatch(const Batch& batch) {
   for (const auto& callback : options_.callbacks) callback->OnStep(report, &*control_);
 }
 
-void Trainer::ReportToCallbacks(const MetricValues& metrics, bool is_averaged) {
+void Trainer::Implementation::ReportToCallbacks(const MetricValues& metrics, bool is_averaged) {
   const EvaluationReport report = {.epoch = progress_.epoch + 1,
                                    .step = progress_.step,
                                    .metrics = metrics,
@@ -786,7 +940,7 @@ void Trainer::ReportToCallbacks(const MetricValues& metrics, bool is_averaged) {
   for (const auto& callback : options_.callbacks) callback->OnEvaluation(report, &*control_);
 }
 
-void Trainer::EndEpoch(TrainingLog* log) {
+void Trainer::Implementation::EndEpoch(TrainingLog* log) {
   CheckDirectory();
   const double start = SteadySeconds();
   const MetricValues validation = Evaluate();
@@ -824,7 +978,7 @@ void Trainer::EndEpoch(TrainingLog* log) {
   Save();
 }
 
-void Trainer::KeepIfBest(int64_t epoch, double value) {
+void Trainer::Implementation::KeepIfBest(int64_t epoch, double value) {
   // Strictly better: of equal epochs the first one stays.
   const bool is_better = decisive_metric().larger_is_better ? value > progress_.best_value
                                                             : value < progress_.best_value;
@@ -839,7 +993,7 @@ void Trainer::KeepIfBest(int64_t epoch, double value) {
   SaveModel(ModelDirectory());
 }
 
-void Trainer::SaveModel(const std::string& directory) const {
+void Trainer::Implementation::SaveModel(const std::string& directory) const {
   const std::unique_ptr<Executor> rounded =
       half_model_ == nullptr ? nullptr : ValuesFor(*half_model_, executor_.scope());
   SaveInferenceModel(directory, program_->model_inputs, program_->model_outputs, Model(),
@@ -852,7 +1006,7 @@ void Trainer::SaveModel(const std::string& directory) const {
   }
 }
 
-void Trainer::Report(const TrainingRecord& record) const {
+void Trainer::Implementation::Report(const TrainingRecord& record) const {
   *out_ << "epoch " << record.epoch << "/" << options_.epochs << "  " << MeansText(record.train)
         << "  |  validation " << MeansText(record.validation);
   if (!record.averaged.empty()) *out_ << "  |  averaged " << MeansText(record.averaged);
@@ -867,17 +1021,17 @@ void Trainer::Report(const TrainingRecord& record) const {
         << std::endl;
 }
 
-void Trainer::Save() {
+void Trainer::Implementation::Save() {
   CheckDirectory();
   ReportNotRemoved(SaveCheckpoint(CheckpointDirectory(), *program_->main, executor_.scope(),
                                   progress_.step, SavedState()));
 }
 
-void Trainer::ReportNotRemoved(const SavedCheckpoint& saved) {
+void Trainer::Implementation::ReportNotRemoved(const SavedCheckpoint& saved) {
   for (const std::string& message : saved.not_removed) *out_ << "warning: " << message << "\n";
 }
 
-TrainerState Trainer::SavedState() const {
+TrainerState Trainer::Implementation::SavedState() const {
   TrainerState state = {
       {"epoch", std::to_string(progress_.epoch)},
       {"batch", std::to_string(progress_.batch)},
@@ -910,7 +1064,8 @@ TrainerState Trainer::SavedState() const {
   return state;
 }
 
-Trainer::Progress Trainer::RestoredProgress(const TrainerState& state) {
+Trainer::Implementation::Progress Trainer::Implementation::RestoredProgress(
+    const TrainerState& state) {
   Progress restored;
   restored.epoch = IntegerOf(state, "epoch");
   restored.batch = IntegerOf(state, "batch");

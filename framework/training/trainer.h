@@ -20,33 +20,28 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <iosfwd>
 #include <map>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
 #include "framework/executor/executor.h"
-#include "framework/io/checkpoint.h"
-#include "framework/io/file_lock.h"
 #include "framework/precision/precision_options.h"
 #include "framework/tensor/replaced_values.h"
-#include "framework/training/average.h"
-#include "framework/training/bound_feeds.h"
 #include "framework/training/callback.h"
 #include "framework/training/file_setting.h"
 #include "framework/training/metric.h"
 #include "framework/training/reader.h"
-#include "framework/training/training_log.h"
 #include "framework/training/training_program.h"
+#include "framework/training/training_record.h"
 
 namespace skiff::training {
 
 struct TrainerOptions {
-  std::string title;                // of the learning curve
-  std::string output_dir;           // made if it doesn't exist
+  std::string title = {};           // of the learning curve
+  std::string output_dir = {};      // made if it doesn't exist
   std::string samples = "samples";  // their name in messages: images, sentences, …
   int64_t epochs = 1;
   int64_t save_every_steps = 0;   // in addition to the end of each epoch
@@ -54,17 +49,17 @@ struct TrainerOptions {
   int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
   // A saved model or safetensors file whose parameters the training begins with
   // (initial_weights.h). Empty: none.
-  std::string initial_model;
+  std::string initial_model = {};
   std::vector<std::string> new_parameters = {};  // as of TakeWeights
   // Of the saved models, whatever the training computes in.
   PrecisionOptions saved_precision = {};
   // Files that programs need beside the weights, such as a vocabulary: from their names to their
   // contents. They are written into model/.
-  std::map<std::string, std::string> model_files;
+  std::map<std::string, std::string> model_files = {};
   // Settings that must not change between a training and its continuation, by name. The trainer
   // adds "precision" and "precision_level" (program_precision.h) where they aren't there; a
   // checkpoint without them was made in float32.
-  std::map<std::string, std::string> configuration;
+  std::map<std::string, std::string> configuration = {};
   // Settings that later versions have added, by name, with the values that reproduce earlier
   // versions: a checkpoint without such a setting was made with the value here.
   std::map<std::string, std::string> earlier_configuration = {};
@@ -78,17 +73,17 @@ struct TrainerOptions {
   // How both programs are compiled. With a tuner, which must be one of the default registry, all
   // choices are made before the first step, so that every checkpoint holds them; the readers must
   // then know the shapes of their batches.
-  CompileOptions compile;
+  CompileOptions compile = {};
 };
 
 struct TrainingResult {
-  bool finished = false;   // false: asked to stop, and saved
-  int signal = 0;          // the signal that stopped it, or 0
-  Metric decisive_metric;  // decides which epoch is best
-  double best_value = 0;   // in validation; with averaged parameters, if there are any
-  int64_t best_epoch = 0;  // counted from 1; 0: none yet
-  std::vector<TrainingRecord> records;
-  std::string weights_hash;  // of the evaluation program's persistables
+  bool finished = false;        // false: asked to stop, and saved
+  int signal = 0;               // the signal that stopped it, or 0
+  Metric decisive_metric = {};  // decides which epoch is best
+  double best_value = 0;        // in validation; with averaged parameters, if there are any
+  int64_t best_epoch = 0;       // counted from 1; 0: none yet
+  std::vector<TrainingRecord> records = {};
+  std::string weights_hash = {};  // of the evaluation program's persistables
 };
 
 class Trainer {
@@ -104,6 +99,7 @@ class Trainer {
   // can't be saved (MakeInferenceProgram). And what TakeWeights throws.
   Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
           std::ostream* out);
+  ~Trainer();
 
   // Continues from the newest checkpoint of the output directory, and keeps other trainers out of
   // that directory until Run ends or the trainer is destroyed. Warns if the number of threads
@@ -142,110 +138,8 @@ class Trainer {
   std::string WeightsHash() const;
 
  private:
-  struct Progress {
-    int64_t epoch = 0;
-    int64_t batch = 0;   // of the epoch
-    ReaderState reader;  // empty: at the start of the epoch
-    int64_t step = 0;
-    double seconds = 0;
-    // Of the epoch so far.
-    std::vector<WeightedSum> sums;  // of the metrics
-    int64_t samples = 0;
-    double epoch_seconds = 0;
-    double learning_rate = 0;
-    double best_value = 0;
-    int64_t best_epoch = 0;
-  };
-
-  // Where a metric is among the fetches.
-  struct MetricPlace {
-    size_t value = 0;
-    std::optional<size_t> weight;
-    std::vector<size_t> streamed;  // then nothing else
-  };
-
-  void TakeInitialWeights();
-  // Adds to the settings, and says, what the program computes in.
-  void NotePrecision();
-  void ListMetrics();
-  void CheckOptions() const;
-  void CheckPrograms() const;
-  // Returns the program of the inference model.
-  const Program& Model() const;
-  const Metric& decisive_metric() const { return metrics_[decisive_]; }
-  // Compiles both programs.
-  void Compile(std::shared_ptr<KernelTuner> tuner);
-  int64_t EpochsWithoutGain() const;
-  bool StoppedEarly() const;
-  std::string CheckpointDirectory() const;
-  std::string ModelDirectory() const;
-  std::string UnaveragedModelDirectory() const;
-  std::string LogPath() const;
-  std::string CurvePath() const;
-  void RefuseToOverwriteTraining() const;
-  std::unique_ptr<FileLock> NewLock() const;
-  TrainingResult RunUnderLock();
-  void CheckDirectory() const;
-  void CheckWritten() const;
-  // Loads the newest checkpoint and returns its state.
-  TrainerState Load();
-  std::vector<TrainerState> CallbackStates() const;
-  void RestoreCallbacks(const std::vector<TrainerState>& states) const;
-  // Returns the settings that a state must have.
-  std::map<std::string, std::string> ExpectedSettings(const TrainerState& state) const;
-  void WarnOfUnknownContents(const TrainerState& state) const;
-  void ContinueWith(std::optional<KernelChoices> choices);
-  // Makes the plans of all batches.
-  void PreparePlans();
-  // Adds the step's values to the sums of the metrics. Returns the values, of which the loss is the
-  // first.
-  MetricValues AddMetrics(const BoundProgram& step, int64_t samples,
-                          std::vector<WeightedSum>* sums) const;
-  // Gives the values of an evaluation's batch to the streaming metrics.
-  void Stream(const BoundProgram& step) const;
-  MetricValues Means(const std::vector<WeightedSum>& sums) const;
-  std::string MeansText(const MetricValues& values) const;
-  void GoToProgress();
-  // Trains to the end of the epoch. Returns false if it was stopped before.
-  bool TrainEpoch(const std::function<bool()>& stop);
-  void TrainBatch(const Batch& batch);
-  void ReportToCallbacks(const MetricValues& metrics, bool is_averaged);
-  void EndEpoch(TrainingLog* log);
-  void KeepIfBest(int64_t epoch, double value);
-  // Saves the weights as they are now, with the files beside them.
-  void SaveModel(const std::string& directory) const;
-  void Report(const TrainingRecord& record) const;
-  // Tells, after the first step, of ops for which kernels lack, on the device and in half, and of
-  // those that are computed again.
-  void ReportPlan(const Plan& plan);
-  void ReportPlans() const;
-  void Save();
-  void ReportNotRemoved(const SavedCheckpoint& saved);
-  TrainerState SavedState() const;
-  Progress RestoredProgress(const TrainerState& state);
-
-  const TrainingProgram* program_;
-  Reader* train_;
-  Reader* validation_;
-  TrainerOptions options_;
-  std::ostream* out_;
-  std::vector<Metric> metrics_;  // the loss, then the program's
-  std::vector<MetricPlace> places_;
-  FetchList fetches_;  // of the metrics; a training step fetches the learning rate as well
-  FetchList evaluation_fetches_;  // these, and those of streaming metrics
-  size_t decisive_ = 0;           // among metrics_
-  Executor executor_;
-  std::optional<BoundFeeds> training_;
-  std::optional<BoundFeeds> evaluation_;
-  std::optional<CompiledAverage> average_;  // none if the program averages nothing
-  std::unique_ptr<Program> half_model_;     // nullptr: the saved model is float32
-  Progress progress_;
-  double earlier_seconds_ = 0;  // of training, before the last resume
-  bool is_continuation_ = false;
-  bool has_reported_plan_ = false;
-  std::optional<TrainingControl> control_;  // during Run
-  // Of the output directory: from Resume to the end of Run.
-  std::unique_ptr<FileLock> lock_;
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
 };
 
 }  // namespace skiff::training

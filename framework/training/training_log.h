@@ -13,21 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/training/metric.h"
+#include "framework/training/training_record.h"
 
 namespace skiff::training {
-
-struct TrainingRecord {
-  int64_t epoch = 0;   // epochs finished
-  int64_t step = 0;    // steps finished
-  double seconds = 0;  // since the training began, breaks left out
-  double learning_rate = 0;
-  double samples_per_second = 0;
-  MetricValues train;
-  MetricValues validation;
-  MetricValues averaged;  // validation with averaged parameters; empty if nothing is averaged
-  friend bool operator==(const TrainingRecord&, const TrainingRecord&) = default;
-};
 
 // Returns one line without its end. Numbers that JSON can't hold (NaN, infinity) become null.
 std::string PrintTrainingRecord(const TrainingRecord& record);

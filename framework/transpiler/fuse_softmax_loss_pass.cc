@@ -50,48 +50,6 @@ Fusion LossGradient() {
                      .attributes_of = {"dp"}}}};
 }
 
-// Whether the logits are half, the loss with output y is a float32 one of classes along the last
-// axis, and the gradient of the logits `dx`, if there is one, is of this very loss.
-bool IsLossOfHalf(const Match& match) {
-  const auto dtype_of = [&](const char* name) { return match.plan[match[name]].meta.dtype; };
-  if (!IsHalf(dtype_of("half")) || dtype_of("x") != DType::kFloat32) return false;
-  if (match["dhalf"] && dtype_of("dhalf") != dtype_of("half")) return false;
-  const OpContext loss = match.ContextOfMaker("y");
-  return IsAlongLastAxis(match, "p") && !loss.Attr<bool>("soft_label") &&
-         loss.Attr<bool>("use_softmax") && (!match["dx"] || match.HaveSameAttributes("dx", "y"));
-}
-
-// A loss of logits in half, which stay half: their probabilities, in float32, would take more
-// memory than all else that the loss needs.
-Fusion HalfLoss() {
-  return {.before = R"({Out: [x]} = cast(X: [half])
-                       {Softmax: [p], Loss: [y]} =
-                           softmax_with_cross_entropy(Logits: [x], Label: [label])
-                       {Logits@GRAD: [dx]} = softmax_with_cross_entropy_grad(
-                           Label: [label], Softmax: [p], Loss@GRAD: [dy])
-                       {Out: [dhalf]} = cast(X: [dx]))",
-          .condition = IsLossOfHalf,
-          .after = {{.op = "{Loss: [y]} = logits_cross_entropy(Logits: [half], Label: [label])",
-                     .at = "y",
-                     .attributes_of = {"y"}},
-                    {.op = R"({Logits@GRAD: [dhalf]} = logits_cross_entropy_grad(
-                              Logits: [half], Label: [label], Loss@GRAD: [dy]))",
-                     .at = "dhalf",
-                     .origin = "dx",
-                     .attributes_of = {"dx"}}}};
-}
-
-// The same without a gradient, as in evaluation.
-Fusion HalfLossOnly() {
-  return {.before = R"({Out: [x]} = cast(X: [half])
-                       {Softmax: [p], Loss: [y]} =
-                           softmax_with_cross_entropy(Logits: [x], Label: [label]))",
-          .condition = IsLossOfHalf,
-          .after = {{.op = "{Loss: [y]} = logits_cross_entropy(Logits: [half], Label: [label])",
-                     .at = "y",
-                     .attributes_of = {"y"}}}};
-}
-
 // Whether instruction i is the gradient of this loss of classes.
 bool IsGradientOf(const Plan& plan, const PlanRewrite& rewrite, size_t i, const Instruction& loss) {
   if (i >= plan.instructions.size() || !rewrite.Is(i, "softmax_with_cross_entropy_grad")) {
@@ -144,9 +102,7 @@ int64_t SkipIgnored(const PassContext& context, Plan* plan) {
 
 PassReport FuseSoftmaxLossPass::Apply(const PassContext& context, Plan* plan) const {
   static const auto& fusions = *new std::vector<Fusion>{Loss(), LossGradient()};
-  static const auto& of_half = *new std::vector<Fusion>{HalfLoss(), HalfLossOnly()};
-  const int64_t made =
-      ApplyFusions(context, fusions, plan).changes + ApplyFusions(context, of_half, plan).changes;
+  const int64_t made = ApplyFusions(context, fusions, plan).changes;
   const int64_t skipping = SkipIgnored(context, plan);
   return {.pass = {},
           .changes = made + skipping,

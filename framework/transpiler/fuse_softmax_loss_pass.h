@@ -15,15 +15,6 @@
 // or if a kernel is forced on one of the ops. The gradients stay apart if dp is a sum or somebody
 // else reads it.
 //
-// A loss by class whose logits are half, of which nobody but the loss's gradient reads the
-// probabilities, reads the half (logits_cross_entropy), and so does its gradient:
-//
-//   x = cast(half)                                  y = logits_cross_entropy(half, label)
-//   p, y = softmax_with_cross_entropy(x, label)     …
-//   …                                               dhalf = logits_cross_entropy_grad(half, label,
-//   dx = softmax_with_cross_entropy_grad(p, …)                                        dy)
-//   dhalf = cast(dx)
-//
 // It also has losses by class skip the items that ignore_index names (skip_ignored) if nobody but
 // the loss's gradient, which is 0 there, reads p.
 #pragma once

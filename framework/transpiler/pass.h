@@ -5,8 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,16 +14,12 @@
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
+#include "framework/transpiler/api/pass_options.h"
 #include "framework/transpiler/pass_context.h"
 
 namespace skiff {
 
-// What a pass did. `changes` counts what its header says; 0: nothing.
-struct PassReport {
-  std::string pass;
-  int64_t changes = 0;
-  std::string summary;  // one line for people
-};
+namespace internal {
 
 class Pass {
  public:
@@ -55,25 +49,10 @@ class PlanPass : public Pass {
   virtual bool IsRequiredBy(const Plan& /*plan*/) const { return false; }
 };
 
-struct PipelineOptions {
-  std::vector<std::string> skip;  // names of passes to leave out, unless a plan requires them
-  // Names of passes that run only on request. They and the passes that they need run where
-  // default_pipelines.txt has them. `skip` wins.
-  std::vector<std::string> also;
-  // Passes of the caller's own. They run after the others.
-  std::vector<std::shared_ptr<const ProgramPass>> program_passes;
-  std::vector<std::shared_ptr<const PlanPass>> plan_passes;
-  // Of each kind, run only the first so many passes, and those that a plan requires; -1: all.
-  int32_t pass_limit = -1;
-  // Called after each pass that ran, with what it left; see dump_passes.h.
-  std::function<void(const PassReport&, const Program&)> program_observer;
-  std::function<void(const PassReport&, const Plan&)> plan_observer;
-};
-
-// Returns the `skip` and `also` that a flag asks for: "+fuse_optimizer,-layout" runs the first as
-// well and leaves out the second; "none" leaves out every pass, and "" none. Throws an Error
-// (kInvalidArgument) for a name without a sign; unknown names are found when passes run.
-PipelineOptions ParsePasses(std::string_view text);
+}  // namespace internal
+using internal::Pass;
+using internal::PlanPass;
+using internal::ProgramPass;
 
 // Return the names of the passes that run by default, in order (default_pipelines.txt).
 const std::vector<std::string>& DefaultProgramPasses(PlaceKind place);

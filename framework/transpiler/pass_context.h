@@ -1,17 +1,14 @@
 // The options of plan passes.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
 #include "framework/op/registry.h"
+#include "framework/transpiler/api/pass_options.h"
 #include "framework/transpiler/memory_options.h"
 
 namespace skiff {
-
-// From types of ops to names of kernels.
-using KernelNames = std::map<std::string, std::string>;
 
 struct PassContext {
   // Must outlive the context and the plan.

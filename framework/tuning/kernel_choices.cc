@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
+#include "framework/tuning/machine_difference.h"
 
 namespace skiff {
 namespace {

@@ -18,15 +18,15 @@
 namespace skiff {
 
 struct KernelChoice {
-  std::string kernel;
-  std::map<std::string, double> seconds;  // by candidate that was timed
+  std::string kernel = {};
+  std::map<std::string, double> seconds = {};  // by candidate that was timed
   friend bool operator==(const KernelChoice&, const KernelChoice&) = default;
 };
 
 struct KernelChoices {
   // The machine on which the times hold: the processor and the kernels' libraries, by name.
-  std::map<std::string, std::string> machine;
-  std::map<std::string, KernelChoice> by_key;
+  std::map<std::string, std::string> machine = {};
+  std::map<std::string, KernelChoice> by_key = {};
   friend bool operator==(const KernelChoices&, const KernelChoices&) = default;
 };
 
@@ -34,10 +34,5 @@ std::string PrintKernelChoices(const KernelChoices& choices);
 // Parses the text that PrintKernelChoices gives. Throws an Error (kDataLoss), naming `source` and
 // the line, for any other text, and kUnimplemented for another version of the format.
 KernelChoices ParseKernelChoices(std::string_view text, const std::string& source);
-
-// Returns how the machine of `choices` differs from `machine`, such as "cpu is A here, B there",
-// with ", " between; empty if it doesn't.
-std::string MachineDifference(const std::map<std::string, std::string>& machine,
-                              const KernelChoices& choices);
 
 }  // namespace skiff

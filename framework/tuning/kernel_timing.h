@@ -1,17 +1,13 @@
 // Measures how long kernels take.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "framework/tuning/kernel_tuner.h"
 #include "framework/tuning/tuning_key.h"
 
 namespace skiff {
-
-// Returns the seconds that a run of each candidate takes, in their order. All accept the op.
-using KernelTimer = std::function<std::vector<double>(
-    const TuningRequest& request, const std::vector<const KernelDef*>& candidates)>;
 
 // Times kernels on tensors of their own, with the workspace and derived forms that a plan would
 // give them. The time to make a derived form counts unless its input is constant. Floating-point

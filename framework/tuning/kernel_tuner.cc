@@ -1,6 +1,7 @@
 #include "framework/tuning/kernel_tuner.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "framework/base/cpu_features.h"
@@ -8,6 +9,10 @@
 #include "framework/base/number_text.h"
 #include "framework/io/file.h"
 #include "framework/op/kernel_choice.h"
+#include "framework/op/registry.h"
+#include "framework/tuning/kernel_timing.h"
+#include "framework/tuning/machine_difference.h"
+#include "framework/tuning/tuning_key.h"
 
 namespace skiff {
 namespace {
@@ -37,6 +42,31 @@ const KernelDef* FindByName(const std::vector<const KernelDef*>& kernels, const 
   return found == kernels.end() ? nullptr : *found;
 }
 
+std::vector<const KernelDef*> Candidates(const OpRegistry& registry, const OpContext& context,
+                                         const KernelDef& rule) {
+  // References are slow by design. A kernel with much scratch memory could raise the arena, which
+  // its time doesn't show.
+  std::vector<const KernelDef*> candidates{&rule};
+  const int64_t modest = ModestScratchBytes(context);
+  for (const KernelDef* kernel : registry.AcceptingKernels(context)) {
+    if (kernel == &rule || kernel->is_reference) continue;
+    if (ScratchBytes(*kernel, context) <= modest) candidates.push_back(kernel);
+  }
+  return candidates;
+}
+
+const KernelDef& KernelOf(const OpRegistry& registry, const OpContext& context,
+                          const std::string& name) {
+  const std::vector<const KernelDef*> accepting = registry.AcceptingKernels(context);
+  const KernelDef* kernel = FindByName(accepting, name);
+  if (kernel != nullptr) return *kernel;
+  std::vector<std::string> names;
+  for (const KernelDef* other : accepting) names.push_back(other->name);
+  Throw(ErrorCode::kFailedPrecondition, "the choices of an earlier run name the kernel \"", name,
+        "\", which isn't there or doesn't take these shapes and layouts; these do: ",
+        Join(names, ", "));
+}
+
 // The first name is the rule's. It stays unless another is faster by more than noise.
 KernelChoice Fastest(const std::vector<std::string>& names, const std::vector<double>& seconds) {
   const auto best = std::ranges::min_element(seconds);
@@ -64,8 +94,61 @@ std::string TimesText(const KernelChoice& choice) {
 
 }  // namespace
 
+class KernelTuner::Implementation {
+ public:
+  Implementation(const OpRegistry& registry, KernelTunerOptions options);
+
+  const OpRegistry& registry() const { return registry_; }
+  const KernelDef& Choose(const TuningRequest& request);
+  void FixChoices(KernelChoices choices);
+  KernelChoices choices() const;
+  std::string Summary() const;
+  const std::map<std::string, TunedKernel>& decisions() const { return decisions_; }
+
+ private:
+  const KernelChoice* FixedChoice(const std::string& key) const;
+  // Returns nullptr if there are fixed choices and this isn't one.
+  const TunedKernel* Decide(const TuningRequest& request,
+                            const std::vector<const KernelDef*>& candidates);
+  void Remember(const std::string& key, const TunedKernel& decision);
+  KernelChoices ReadCache();
+  void WriteCache();
+  void WarnOfUnknown(const std::string& op);
+  void Log(const std::string& line) const;
+  void Warn(const std::string& message) const;
+
+  const OpRegistry& registry_;
+  KernelTunerOptions options_;
+  std::map<std::string, std::string> machine_;
+  std::optional<std::map<std::string, KernelChoice>> fixed_;
+  std::map<std::string, KernelChoice, std::less<>> fixed_for_any_threads_;  // WithoutThreads
+  bool warned_of_unknown_ = false;
+  bool warned_of_damage_ = false;
+  std::map<std::string, KernelChoice> remembered_;  // of the cache file, and timed
+  std::map<std::string, TunedKernel> decisions_;
+};
+
 KernelTuner::KernelTuner(const OpRegistry& registry, KernelTunerOptions options)
+    : implementation_(std::make_unique<Implementation>(registry, std::move(options))) {}
+
+KernelTuner::~KernelTuner() = default;
+
+const OpRegistry& KernelTuner::registry() const { return implementation_->registry(); }
+const KernelDef& KernelTuner::Choose(const TuningRequest& request) {
+  return implementation_->Choose(request);
+}
+void KernelTuner::FixChoices(KernelChoices choices) {
+  implementation_->FixChoices(std::move(choices));
+}
+KernelChoices KernelTuner::choices() const { return implementation_->choices(); }
+std::string KernelTuner::Summary() const { return implementation_->Summary(); }
+const std::map<std::string, TunedKernel>& KernelTuner::decisions() const {
+  return implementation_->decisions();
+}
+
+KernelTuner::Implementation::Implementation(const OpRegistry& registry, KernelTunerOptions options)
     : registry_(registry), options_(std::move(options)), machine_(registry.libraries()) {
+  if (options_.timer == nullptr) options_.timer = TimeKernels;
   // Times hold for a processor and for the versions and instruction sets of the libraries.
   machine_["cpu"] = CpuModelName();
   KernelChoices cached = ReadCache();
@@ -77,20 +160,20 @@ KernelTuner::KernelTuner(const OpRegistry& registry, KernelTunerOptions options)
   }
 }
 
-const KernelDef& KernelTuner::Choose(const TuningRequest& request) {
+const KernelDef& KernelTuner::Implementation::Choose(const TuningRequest& request) {
   const OpContext& context = request.context;
   const KernelDef& rule = KernelByRule(registry_, context);
   if (!CanBeTriedOut(context)) return rule;
-  const std::vector<const KernelDef*> candidates = Candidates(context, rule);
+  const std::vector<const KernelDef*> candidates = Candidates(registry_, context, rule);
   if (candidates.size() == 1 && !fixed_) return rule;
   const TunedKernel* decision = Decide(request, candidates);
   if (decision == nullptr) return rule;
   // Not from `candidates`: a fixed kernel may be a reference.
-  return KernelOf(context, decision->choice.kernel);
+  return KernelOf(registry_, context, decision->choice.kernel);
 }
 
-const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
-                                       const std::vector<const KernelDef*>& candidates) {
+const TunedKernel* KernelTuner::Implementation::Decide(
+    const TuningRequest& request, const std::vector<const KernelDef*>& candidates) {
   std::vector<std::string> names;
   for (const KernelDef* kernel : candidates) names.push_back(kernel->name);
   const std::string key = TuningKey(request);
@@ -120,20 +203,7 @@ const TunedKernel* KernelTuner::Decide(const TuningRequest& request,
   return &known;
 }
 
-std::vector<const KernelDef*> KernelTuner::Candidates(const OpContext& context,
-                                                      const KernelDef& rule) const {
-  // References are slow by design. A kernel with much scratch memory could raise the arena, which
-  // its time doesn't show.
-  std::vector<const KernelDef*> candidates{&rule};
-  const int64_t modest = ModestScratchBytes(context);
-  for (const KernelDef* kernel : registry_.AcceptingKernels(context)) {
-    if (kernel == &rule || kernel->is_reference) continue;
-    if (ScratchBytes(*kernel, context) <= modest) candidates.push_back(kernel);
-  }
-  return candidates;
-}
-
-const KernelChoice* KernelTuner::FixedChoice(const std::string& key) const {
+const KernelChoice* KernelTuner::Implementation::FixedChoice(const std::string& key) const {
   // First for the same number of threads. A choice that was made for another number counts as well,
   // so that a training can be resumed with it.
   if (const auto found = fixed_->find(key); found != fixed_->end()) return &found->second;
@@ -141,24 +211,13 @@ const KernelChoice* KernelTuner::FixedChoice(const std::string& key) const {
   return found == fixed_for_any_threads_.end() ? nullptr : &found->second;
 }
 
-const KernelDef& KernelTuner::KernelOf(const OpContext& context, const std::string& name) const {
-  const std::vector<const KernelDef*> accepting = registry_.AcceptingKernels(context);
-  const KernelDef* kernel = FindByName(accepting, name);
-  if (kernel != nullptr) return *kernel;
-  std::vector<std::string> names;
-  for (const KernelDef* other : accepting) names.push_back(other->name);
-  Throw(ErrorCode::kFailedPrecondition, "the choices of an earlier run name the kernel \"", name,
-        "\", which isn't there or doesn't take these shapes and layouts; these do: ",
-        Join(names, ", "));
-}
-
-void KernelTuner::Remember(const std::string& key, const TunedKernel& decision) {
+void KernelTuner::Implementation::Remember(const std::string& key, const TunedKernel& decision) {
   remembered_[key] = decision.choice;
   WriteCache();
   Log(StrCat(decision.op, ": ", decision.choice.kernel, " (", TimesText(decision.choice), ")"));
 }
 
-void KernelTuner::FixChoices(KernelChoices choices) {
+void KernelTuner::Implementation::FixChoices(KernelChoices choices) {
   const std::string difference = MachineDifference(machine_, choices);
   if (!difference.empty()) {
     Warn("the kernels were chosen on another machine and may not be the fastest here: " +
@@ -173,14 +232,14 @@ void KernelTuner::FixChoices(KernelChoices choices) {
   decisions_.clear();
 }
 
-KernelChoices KernelTuner::choices() const {
+KernelChoices KernelTuner::Implementation::choices() const {
   KernelChoices all{.machine = machine_, .by_key = {}};
   if (fixed_) all.by_key = *fixed_;
   for (const auto& [key, decision] : decisions_) all.by_key.emplace(key, decision.choice);
   return all;
 }
 
-std::string KernelTuner::Summary() const {
+std::string KernelTuner::Implementation::Summary() const {
   const auto count = [this](const auto& is_counted) {
     return std::ranges::count_if(decisions_,
                                  [&](const auto& known) { return is_counted(known.second); });
@@ -192,7 +251,7 @@ std::string KernelTuner::Summary() const {
                 " not those of the rule");
 }
 
-KernelChoices KernelTuner::ReadCache() {
+KernelChoices KernelTuner::Implementation::ReadCache() {
   const std::string& path = options_.cache_file;
   if (path.empty() || !PathExists(path)) return {.machine = machine_, .by_key = {}};
   try {
@@ -208,7 +267,7 @@ KernelChoices KernelTuner::ReadCache() {
   }
 }
 
-void KernelTuner::WriteCache() {
+void KernelTuner::Implementation::WriteCache() {
   if (options_.cache_file.empty()) return;
   KernelChoices others = ReadCache();
   // Other processes may have added choices since. merge keeps our own where both have one.
@@ -217,18 +276,18 @@ void KernelTuner::WriteCache() {
                   PrintKernelChoices({.machine = machine_, .by_key = remembered_}));
 }
 
-void KernelTuner::Log(const std::string& line) const {
+void KernelTuner::Implementation::Log(const std::string& line) const {
   if (options_.log) options_.log(line);
 }
 
-void KernelTuner::WarnOfUnknown(const std::string& op) {
+void KernelTuner::Implementation::WarnOfUnknown(const std::string& op) {
   if (warned_of_unknown_) return;
   warned_of_unknown_ = true;
   Warn(StrCat("the choices of an earlier run don't know ", op,
               ", and perhaps others: by rule, so that results may differ from that run's"));
 }
 
-void KernelTuner::Warn(const std::string& message) const {
+void KernelTuner::Implementation::Warn(const std::string& message) const {
   if (options_.warn) options_.warn(message);
 }
 

@@ -21,46 +21,58 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/op/registry.h"
 #include "framework/tuning/kernel_choices.h"
-#include "framework/tuning/kernel_timing.h"
 
 namespace skiff {
+
+class OpRegistry;
+namespace internal {
+struct KernelDef;
+struct TuningRequest;
+
+// Returns the seconds that a run of each candidate takes, in their order. All accept the op.
+using KernelTimer = std::function<std::vector<double>(
+    const TuningRequest& request, const std::vector<const KernelDef*>& candidates)>;
+}  // namespace internal
 
 struct KernelTunerOptions {
   // The file that keeps choices from process to process; made if it doesn't exist. Empty: none.
   // Rewritten atomically after each op that was timed, with the choices that other processes have
   // added.
-  std::string cache_file;
+  std::string cache_file = {};
   // Called with a line for each warning, and for each op that was timed. May be empty.
-  std::function<void(const std::string&)> warn;
-  std::function<void(const std::string&)> log;
-  KernelTimer timer = TimeKernels;
+  std::function<void(const std::string&)> warn = {};
+  std::function<void(const std::string&)> log = {};
+  internal::KernelTimer timer = {};  // empty: TimeKernels
 };
 
 // A tuner's decision about one key.
 struct TunedKernel {
-  std::string op;         // for people: type, shapes and layouts of the inputs
-  std::string rule;       // the candidate that the rule takes
-  KernelChoice choice;    // the one that the tuner takes
-  bool is_timed = false;  // by this tuner; false: remembered
+  std::string op = {};       // for people: type, shapes and layouts of the inputs
+  std::string rule = {};     // the candidate that the rule takes
+  KernelChoice choice = {};  // the one that the tuner takes
+  bool is_timed = false;     // by this tuner; false: remembered
 };
 
 class KernelTuner {
  public:
+  using KernelDef = internal::KernelDef;
+  using TuningRequest = internal::TuningRequest;
+
   // Reads the cache file, if there is one. A file of another machine (processor, libraries) or of
   // another version, or one that is damaged, is left aside with a warning, and replaced when
   // something is timed. The registry outlives the tuner. Error as InputFile for a file that can't
   // be read.
   explicit KernelTuner(const OpRegistry& registry, KernelTunerOptions options = {});
+  ~KernelTuner();
   KernelTuner(const KernelTuner&) = delete;
   KernelTuner& operator=(const KernelTuner&) = delete;
 
-  const OpRegistry& registry() const { return registry_; }
+  const OpRegistry& registry() const;
 
   // Returns the candidate to run: the fixed one, or the remembered one, or else the fastest.
   // Returns the rule's for an op that can't be tried on made-up data: one that draws numbers,
@@ -78,31 +90,11 @@ class KernelTuner {
   // "14 kernels tuned, 9 of them timed now, 2 not those of the rule".
   std::string Summary() const;
   // Returns the decisions about ops with several candidates, by key.
-  const std::map<std::string, TunedKernel>& decisions() const { return decisions_; }
+  const std::map<std::string, TunedKernel>& decisions() const;
 
  private:
-  std::vector<const KernelDef*> Candidates(const OpContext& context, const KernelDef& rule) const;
-  const KernelChoice* FixedChoice(const std::string& key) const;
-  const KernelDef& KernelOf(const OpContext& context, const std::string& name) const;
-  // Returns nullptr if there are fixed choices and this isn't one.
-  const TunedKernel* Decide(const TuningRequest& request,
-                            const std::vector<const KernelDef*>& candidates);
-  void Remember(const std::string& key, const TunedKernel& decision);
-  KernelChoices ReadCache();
-  void WriteCache();
-  void WarnOfUnknown(const std::string& op);
-  void Log(const std::string& line) const;
-  void Warn(const std::string& message) const;
-
-  const OpRegistry& registry_;
-  KernelTunerOptions options_;
-  std::map<std::string, std::string> machine_;
-  std::optional<std::map<std::string, KernelChoice>> fixed_;
-  std::map<std::string, KernelChoice, std::less<>> fixed_for_any_threads_;  // WithoutThreads
-  bool warned_of_unknown_ = false;
-  bool warned_of_damage_ = false;
-  std::map<std::string, KernelChoice> remembered_;  // of the cache file, and timed
-  std::map<std::string, TunedKernel> decisions_;
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
 };
 
 }  // namespace skiff

@@ -9,6 +9,8 @@
 
 namespace skiff {
 
+namespace internal {
+
 // An op whose kernels are to be timed.
 struct TuningRequest {
   const OpContext& context;
@@ -16,6 +18,9 @@ struct TuningRequest {
   // made once (parameters in evaluation).
   std::vector<bool> is_constant;
 };
+
+}  // namespace internal
+using internal::TuningRequest;
 
 // One line, without tabs, that is equal for two ops if their kernels take the same time: type,
 // attributes that the definition knows, dtype, shape and layout of each argument (no layout where

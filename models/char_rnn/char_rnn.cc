@@ -56,27 +56,25 @@ class Network {
   // What x [..., width] adds to the gates of a layer.
   Variable FromInput(const Variable& x, size_t layer) const {
     const std::string name = StrCat("layer_", layer, ".input");
-    return layers::Fc(x, gates() * options_.hidden,
-                      {.num_flatten_dims = std::ssize(x.dims()) - 1,
-                       .param_attr = {.name = name + ".w"},
-                       .bias_attr = ParamAttr{.name = name + ".b"}});
+    return layers::Fc(
+        x, gates() * options_.hidden,
+        {.param_attr = {.name = name + ".w"}, .bias_attr = ParamAttr{.name = name + ".b"}});
   }
 
   // One step of a layer. Returns its states.
   Variables Step(const Variable& from_input, const Variables& before, size_t layer) const {
     const Variable from_state = layers::Fc(
         before[0], gates() * options_.hidden,
-        {.param_attr = {.name = StrCat("layer_", layer, ".state.w")}, .bias_attr = std::nullopt});
+        {.param_attr = {.name = StrCat("layer_", layer, ".state.w")}, .bias_attr = false});
     return IsLstm(options_) ? LstmStep(from_input + from_state, before[1])
                             : GruStep(from_input, from_state, before[0]);
   }
 
   // [..., hidden] to [..., characters].
   Variable Scores(const Variable& x) const {
-    return layers::Fc(x, options_.characters,
-                      {.num_flatten_dims = std::ssize(x.dims()) - 1,
-                       .param_attr = {.name = "output.w"},
-                       .bias_attr = ParamAttr{.name = "output.b"}});
+    return layers::Fc(
+        x, options_.characters,
+        {.param_attr = {.name = "output.w"}, .bias_attr = ParamAttr{.name = "output.b"}});
   }
 
   // One step of all layers: advances the states [layer · states_of_layer()] and returns the scores
@@ -98,8 +96,8 @@ class Network {
 
   Variables LstmStep(const Variable& sums, const Variable& cell) const {
     const int64_t n = options_.hidden;
-    const std::vector<Variable> parts = layers::SplitSections(sums, {3 * n, n});
-    const std::vector<Variable> gates = layers::Split(layers::Sigmoid(parts[0]), 3);
+    const std::vector<Variable> parts = layers::SplitSections(sums, {3 * n, n}, -1);
+    const std::vector<Variable> gates = layers::Split(layers::Sigmoid(parts[0]), 3, -1);
     const Variable next = gates[0] * layers::Tanh(parts[1]) + gates[1] * cell;
     return {gates[2] * layers::Tanh(next), next};
   }
@@ -107,9 +105,9 @@ class Network {
   Variables GruStep(const Variable& from_input, const Variable& from_state,
                     const Variable& before) const {
     const int64_t n = options_.hidden;
-    const std::vector<Variable> x = layers::SplitSections(from_input, {2 * n, n});
-    const std::vector<Variable> h = layers::SplitSections(from_state, {2 * n, n});
-    const std::vector<Variable> gates = layers::Split(layers::Sigmoid(x[0] + h[0]), 2);
+    const std::vector<Variable> x = layers::SplitSections(from_input, {2 * n, n}, -1);
+    const std::vector<Variable> h = layers::SplitSections(from_state, {2 * n, n}, -1);
+    const std::vector<Variable> gates = layers::Split(layers::Sigmoid(x[0] + h[0]), 2, -1);
     const Variable candidate = layers::Tanh(x[1] + gates[0] * h[1]);
     return {candidate + gates[1] * (before - candidate)};
   }

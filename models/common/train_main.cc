@@ -18,6 +18,7 @@
 #include "framework/io/read_files.h"
 #include "framework/training/progress.h"
 #include "framework/training/trainer.h"
+#include "framework/tuning/kernel_tuner.h"
 #include "memory/allocator.h"
 #include "models/common/data_contents.h"
 

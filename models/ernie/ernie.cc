@@ -39,21 +39,19 @@ class Builder {
   Variable Dense(const Variable& x, int64_t size, const std::string& name,
                  const std::string& act = "") const {
     return layers::Fc(x, size,
-                      {.num_flatten_dims = static_cast<int64_t>(x.dims().size()) - 1,
-                       .param_attr = Weight(name + ".w_0"),
+                      {.param_attr = Weight(name + ".w_0"),
                        .bias_attr = ParamAttr{.name = name + ".b_0"},
                        .act = act});
   }
 
   Variable Norm(const Variable& x, const std::string& name) const {
-    return layers::LayerNorm(x, {.begin_norm_axis = static_cast<int64_t>(x.dims().size()) - 1,
-                                 .param_attr = ParamAttr{.name = name + "_layer_norm_scale"},
+    return layers::LayerNorm(x, {.param_attr = ParamAttr{.name = name + "_layer_norm_scale"},
                                  .bias_attr = ParamAttr{.name = name + "_layer_norm_bias"}});
   }
 
   static Variable Drop(const Variable& x, float probability) {
     if (probability == 0) return x;
-    return layers::Dropout(x, probability, {.implementation = "upscale_in_train"});
+    return layers::Dropout(x, probability);
   }
 
  private:

@@ -17,7 +17,7 @@ Variable ConvPool(const Variable& x, int64_t filters, int32_t padding) {
                                         .padding = padding,
                                         .param_attr = ForRectifiedUnits(),
                                         .act = "relu"});
-  return layers::Pool2d(y, {.kernel = 2, .type = "max", .stride = 2});
+  return layers::Pool2d(y, {.kernel = 2, .type = "max"});
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ Variable LeNet(const Variable& image, int64_t classes) {
                 kSmallestExtent);
   Variable x = ConvPool(image, 6, 2);
   x = ConvPool(x, 16, 0);
-  x = layers::Fc(x, 120, {.param_attr = ForRectifiedUnits(), .act = "relu"});
+  x = layers::Fc(x, 120, {.num_flatten_dims = 1, .param_attr = ForRectifiedUnits(), .act = "relu"});
   x = layers::Fc(x, 84, {.param_attr = ForRectifiedUnits(), .act = "relu"});
   return layers::Fc(x, classes);
 }

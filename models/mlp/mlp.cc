@@ -11,15 +11,13 @@ Variable Mlp(const Variable& input, const MlpOptions& options) {
                             {"hidden_units", options.hidden_units}});
   Variable x = input;
   for (int32_t layer = 0; layer < options.hidden_layers; ++layer) {
-    x = layers::Fc(
-        x, options.hidden_units,
-        {.param_attr = {.initializer = initializer::Msra({.uniform = false})}, .act = "relu"});
-    // upscale_in_train: training divides by the share that is kept, so inference needs no scaling.
-    if (options.dropout != 0) {
-      x = layers::Dropout(x, options.dropout, {.implementation = "upscale_in_train"});
-    }
+    x = layers::Fc(x, options.hidden_units,
+                   {.num_flatten_dims = 1,
+                    .param_attr = {.initializer = initializer::Msra({.uniform = false})},
+                    .act = "relu"});
+    if (options.dropout != 0) x = layers::Dropout(x, options.dropout);
   }
-  return layers::Fc(x, options.classes);
+  return layers::Fc(x, options.classes, {.num_flatten_dims = 1});
 }
 
 }  // namespace skiff::models

@@ -52,7 +52,7 @@ Variable ConvBatchNorm(const Variable& x, int64_t filters, int32_t kernel, int32
                          .stride = stride,
                          .padding = kernel / 2,
                          .param_attr = {.initializer = initializer::Msra({.uniform = false})},
-                         .bias_attr = std::nullopt});
+                         .bias_attr = false});
   return layers::BatchNorm(y, {.act = act, .momentum = 0.9f, .epsilon = 1e-5f});
 }
 
@@ -125,7 +125,8 @@ Variable ResNet(const Variable& image, const ResNetOptions& options) {
     }
   }
   const NameScope scope("head");
-  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), options.classes);
+  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), options.classes,
+                    {.num_flatten_dims = 1});
 }
 
 }  // namespace skiff::models

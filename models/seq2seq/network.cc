@@ -54,7 +54,7 @@ void Check(const Seq2SeqOptions& options) {
 }
 
 Variable Product(const Variable& x, int64_t size, const std::string& name) {
-  return layers::Fc(x, size, {.param_attr = {.name = name + ".w"}, .bias_attr = std::nullopt});
+  return layers::Fc(x, size, {.param_attr = {.name = name + ".w"}, .bias_attr = false});
 }
 
 Variable Linear(const Variable& x, int64_t size, const std::string& name) {
@@ -194,8 +194,8 @@ Variables Seq2SeqNetwork::StepsByOp(const Variable& words, const Variables& firs
       .param_attr = {.name = is_lstm() ? kCellWeight : StrCat(kCellInput, ".w")},
       .hidden_attr = {.name = kCellWeight},
       .bias_attr = ParamAttr{.name = kCellBias},
-      .query_attr = std::nullopt,
-      .query_bias_attr = std::nullopt,
+      .query_attr = false,
+      .query_bias_attr = false,
       .score_attr = {.name = StrCat(kScore, ".w")}};
   if (is_lstm()) {
     options.initial_cell = first[1];
@@ -262,7 +262,7 @@ Variable Seq2SeqNetwork::Table(const Variable& ids, int64_t rows, const char* na
 
 Variable Seq2SeqNetwork::Dropped(const Variable& x) const {
   if (options_.dropout == 0) return x;
-  return layers::Dropout(x, options_.dropout, {.implementation = "upscale_in_train"});
+  return layers::Dropout(x, options_.dropout);
 }
 
 }  // namespace skiff::models

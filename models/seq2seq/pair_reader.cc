@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/tensor/tensor.h"
 #include "models/seq2seq/token_ids.h"
 
 namespace skiff::models {

@@ -53,14 +53,14 @@ Variable Features(const Variable& x, const TextClassifierOptions& options) {
   if (options.network == "cnn") return Convolutions(x, options);
   if (options.network == "gru") {
     return BothWays(x, [&](const Variable& in, bool is_reverse) {
-      return layers::DynamicGru(layers::Fc(in, 3 * options.hidden, {.bias_attr = std::nullopt}),
+      return layers::DynamicGru(layers::Fc(in, 3 * options.hidden, {.bias_attr = false}),
                                 {.size = options.hidden, .is_reverse = is_reverse});
     });
   }
   SKIFF_ENFORCE(options.network == "lstm", kInvalidArgument, "text classifier: network = \"",
                 options.network, "\", expected cnn, gru or lstm");
   return BothWays(x, [&](const Variable& in, bool is_reverse) {
-    return layers::DynamicLstm(layers::Fc(in, 4 * options.hidden, {.bias_attr = std::nullopt}),
+    return layers::DynamicLstm(layers::Fc(in, 4 * options.hidden, {.bias_attr = false}),
                                {.size = options.hidden, .is_reverse = is_reverse})
         .hidden;
   });
@@ -75,9 +75,7 @@ Variable TextClassifier(const Variable& ids, const TextClassifierOptions& option
                               .width = options.embedding,
                               .param_attr = {.initializer = EmbeddingInitializer(options)}});
   Variable features = Features(embedded, options);
-  if (options.dropout != 0) {
-    features = layers::Dropout(features, options.dropout, {.implementation = "upscale_in_train"});
-  }
+  if (options.dropout != 0) features = layers::Dropout(features, options.dropout);
   return layers::Fc(features, options.classes);
 }
 

@@ -32,13 +32,15 @@ Variable ConvNormRelu(const Variable& x, int64_t filters) {
                                         .kernel = 3,
                                         .padding = 1,
                                         .param_attr = ForRectifiedUnits(),
-                                        .bias_attr = std::nullopt});
+                                        .bias_attr = false});
   return layers::BatchNorm(y, {.act = "relu"});
 }
 
 // The first of these holds most of the network's weights: 25,088 x 4,096 for images of 224 x 224.
 Variable HiddenLayer(const Variable& x) {
-  return layers::Dropout(layers::Fc(x, 4096, {.param_attr = ForRectifiedUnits(), .act = "relu"}));
+  const Variable y = layers::Fc(
+      x, 4096, {.num_flatten_dims = 1, .param_attr = ForRectifiedUnits(), .act = "relu"});
+  return layers::Dropout(y, 0.5f, {.implementation = "downgrade_in_infer"});
 }
 
 bool IsLarge(const Variable& image, VggHead head) {
@@ -70,12 +72,12 @@ Variable Vgg(const Variable& image, const VggOptions& options) {
   int64_t filters = 64;
   for (const int convolutions : stages->second) {
     for (int i = 0; i < convolutions; ++i) x = ConvNormRelu(x, filters);
-    x = layers::Pool2d(x, {.kernel = 2, .type = "max", .stride = 2});
+    x = layers::Pool2d(x, {.kernel = 2, .type = "max"});
     // 64, 128, 256, 512, 512: the work of a stage stays about the same while the image shrinks.
     filters = std::min<int64_t>(2 * filters, 512);
   }
   if (IsLarge(image, options.head)) x = HiddenLayer(HiddenLayer(x));
-  return layers::Fc(x, options.classes);
+  return layers::Fc(x, options.classes, {.num_flatten_dims = 1});
 }
 
 }  // namespace skiff::models

@@ -29,24 +29,15 @@
 namespace skiff {
 namespace {
 
-NormRows RowsOf(const OpContext& context) {
-  const Shape& x = context.Input("X").shape;
-  const int64_t axis = context.IntAttr("begin_norm_axis");
-  SKIFF_ENFORCE(axis >= 1 && axis < x.rank(), kInvalidArgument, context.op().type,
-                ": begin_norm_axis = ", axis, " is outside [1, ", x.rank() - 1, "] for X of shape ",
-                x);
-  return NormRows(x, axis);
-}
-
 void Infer(OpContext& context) {
-  const NormRows rows = RowsOf(context);
+  const NormRows rows = NormRows::Of(context);
   CheckVectors(context, {"Scale", "Bias"}, rows.size, "element of a row");
   context.SetOutputLike("Y", "X");
   InferRowStatistics(context, rows, context.Input("X").dtype);
 }
 
 void InferGrad(OpContext& context) {
-  const NormRows rows = RowsOf(context);
+  const NormRows rows = NormRows::Of(context);
   const TensorMeta& x = context.Input("X");
   CheckVectors(context, {"Scale", "Bias"}, rows.size, "element of a row");
   CheckInputLike(context, "Y@GRAD", x.shape, x.dtype);
@@ -59,12 +50,12 @@ void InferGrad(OpContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const int64_t size = RowsOf(context).size;
+  const int64_t size = NormRows::Of(context).size;
   const int64_t axis = context.IntAttr("begin_norm_axis");
   const auto arguments = LayerNormArguments<WideType<T>>(context, size, "Scale", "Bias");
   const In<T> x(context, "X");
   const Out<T> y(context, "Y");
-  const ThreadScratch<T> scratch(context, RowsOf(context).count(), /*rows=*/1, size);
+  const ThreadScratch<T> scratch(context, NormRows::Of(context).count(), /*rows=*/1, size);
   return MakeRowsKernel([=](const KernelContext& run) {
     const auto normalize = [=, norm = arguments(run), x = x(run), y = y(run)](
                                int64_t row, const WideRows<T>& wide) {
@@ -82,7 +73,7 @@ constexpr int kArrays = 2;
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const int64_t size = RowsOf(context).size;
+  const int64_t size = NormRows::Of(context).size;
   const int64_t axis = context.IntAttr("begin_norm_axis");
   using Wide = WideType<T>;
   const auto arguments = LayerNormGradArguments<Wide>(context, size, "Scale");
@@ -92,11 +83,11 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   const Out<Wide> scale_gradient(context, "Scale@GRAD");
   const Out<Wide> bias_gradient(context, "Bias@GRAD");
   const bool wants_parameters = scale_gradient.is_there() || bias_gradient.is_there();
-  const int memory =
-      wants_parameters
-          ? context.RequestWorkspace(RowSums(RowsOf(context).count(), size, kArrays).bytes<T>())
-          : -1;
-  const ThreadScratch<T> scratch(context, RowsOf(context).count(), /*rows=*/2, size);
+  const int memory = wants_parameters
+                         ? context.RequestWorkspace(
+                               RowSums(NormRows::Of(context).count(), size, kArrays).bytes<T>())
+                         : -1;
+  const ThreadScratch<T> scratch(context, NormRows::Of(context).count(), /*rows=*/2, size);
   return MakeRowsKernel([=](const KernelContext& run) {
     const int64_t rows = NormRows(x.shape(run), axis).count();
     const auto add_row = [&, norm = arguments(run), x = x(run), dy = y_gradient(run),
@@ -122,14 +113,6 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   });
 }
 
-std::vector<AttrDef> Attributes() {
-  return {EpsilonAttr(),
-          {.name = "begin_norm_axis",
-           .type = AttrType::kInt,
-           .default_value = int32_t{1},
-           .doc = "The first of the dims that make a row, at least 1."}};
-}
-
 OpDef LayerNormDef() {
   OpDef def;
   def.type = "layer_norm";
@@ -147,7 +130,7 @@ OpDef LayerNormDef() {
                  .keeps_float32 = true}};
   def.outputs = RowStatisticSlots("the dims of X before begin_norm_axis");
   def.outputs.insert(def.outputs.begin(), {.name = "Y", .doc = "Like X."});
-  def.attrs = Attributes();
+  def.attrs = {EpsilonAttr(), BeginNormAxisAttr()};
   def.infer = Infer;
   def.precision = Precision::kFollow;
   def.in_place = {{"X", "Y"}};

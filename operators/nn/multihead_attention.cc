@@ -13,7 +13,8 @@
 // [N, heads, Lq, Lk]: with the op's id, or the same seed, the same ones are dropped. A row of
 // scores that are all -inf gives NaN, as softmax does; a row that a Bias of -1e9 hides as a whole
 // gives the mean of V's rows, up to the rounding of the scores. KeyLengths hides the keys of
-// padding and saves the work on them; a sequence of length 0 gives zeros.
+// padding and saves the work on them; a sequence of length 0 gives zeros. Positions hides the keys
+// behind each query where the keys have room for later ones: a cache of keys and values.
 //
 // Gradient, with dP = (dOut V') · Mask / (1 - p):
 //   dS = P · (dP - sum over a row of dOut · Out),  dQ = scale · dS K,  dK = scale · dS' Q
@@ -80,7 +81,8 @@ std::vector<AttrDef> Attributes() {
       {.name = "causal",
        .type = AttrType::kBool,
        .default_value = false,
-       .doc = "Query i sees the keys up to i + Lk - Lq only: the last query sees all."}};
+       .doc = "Query i sees the keys up to i + Lk - Lq only: the last query sees all. With "
+              "Positions, it sees the keys up to its own place."}};
   std::ranges::move(UpscaledDropoutAttrs(), std::back_inserter(attrs));
   return attrs;
 }
@@ -115,7 +117,12 @@ OpDef AttentionDef() {
        .doc = "[N], int64: how many keys of each sequence are seen, the first ones. Absent: "
               "all.",
        .dispensable = true,
-       .checks_data = true}};
+       .checks_data = true},
+      {.name = "Positions",
+       .doc = "[N, Lq], int64: the places of the queries among the keys, one after the other in "
+              "each sequence, so that the first one counts; it is clamped to [0, Lk - Lq]. Only "
+              "with `causal`, and without KeyLengths.",
+       .dispensable = true}};
   def.outputs = {{.name = "Out", .doc = "[N, Lq, C]."},
                  {.name = "RowMax",
                   .doc = "[N, heads, Lq]: each query's largest score.",
@@ -141,8 +148,8 @@ OpDef AttentionDef() {
 
 OpDef AttentionGradDef(OpDef* forward) {
   OpDef def = GradientOf(forward,
-                         {"Query", "Key", "Value", "Bias", "KeyLengths", "Out", "RowMax", "RowSum",
-                          Optional("DropoutKey"), "Out@GRAD"},
+                         {"Query", "Key", "Value", "Bias", "KeyLengths", "Positions", "Out",
+                          "RowMax", "RowSum", Optional("DropoutKey"), "Out@GRAD"},
                          {"Query@GRAD", "Key@GRAD", "Value@GRAD"});
   forward->grad = [usual = forward->grad](const GradContext& context) {
     const std::vector<std::string> of_bias = context.InputGrad("Bias");

@@ -63,6 +63,7 @@ struct Attention {
   int64_t bias_head = 0;
   int bias_row = 0;
   const int64_t* key_lengths = nullptr;
+  const int64_t* positions = nullptr;
   Dropout<T> dropout;
 };
 
@@ -105,9 +106,15 @@ class Head {
         first_query_(index * attention.queries),
         sequence_(static_cast<int>(index / attention.heads)),
         head_(static_cast<int>(index % attention.heads)),
-        known_keys_(attention.keys) {
+        known_keys_(attention.keys),
+        first_place_(attention.keys - attention.queries) {
     if (attention.bias != nullptr) {
       bias_ = attention.bias + sequence_ * attention.bias_sequence + head_ * attention.bias_head;
+    }
+    if (attention.positions != nullptr && attention.queries > 0) {
+      const int64_t place = attention.positions[int64_t{sequence_} * attention.queries];
+      if (place < first_place_) first_place_ = place < 0 ? 0 : static_cast<int>(place);
+      known_keys_ = first_place_ + attention.queries;
     }
     if (attention.key_lengths == nullptr) return;
     const int64_t length = attention.key_lengths[sequence_];
@@ -123,12 +130,12 @@ class Head {
 
   // The number of keys that a query sees: from the first one on.
   __device__ int VisibleKeys(int query) const {
-    const int before = query + 1 + attention_.keys - attention_.queries;
+    const int before = query + 1 + first_place_;
     return attention_.causal && before < known_keys_ ? before : known_keys_;
   }
   // The first query that sees a key.
   __device__ int FirstQuery(int key) const {
-    const int first = key - (attention_.keys - attention_.queries);
+    const int first = key - first_place_;
     return attention_.causal && first > 0 ? first : 0;
   }
 
@@ -175,6 +182,7 @@ class Head {
   int sequence_;
   int head_;
   int known_keys_;
+  int first_place_;  // of the queries among the keys, where attention is causal
   const T* bias_ = nullptr;
 };
 
@@ -534,6 +542,7 @@ class AttentionCall {
         value_(InputPlaces(context, sizes_, AttentionPart::kValue)),
         bias_(context),
         key_lengths_(context, "KeyLengths"),
+        positions_(context, "Positions"),
         scale_(static_cast<WideType<T>>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)) {}
 
@@ -565,6 +574,7 @@ class AttentionCall {
       attention.bias_row = static_cast<int>(bias_.row);
     }
     attention.key_lengths = key_lengths_(run);
+    attention.positions = positions_(run);
     if (dropout_.draws()) {
       attention.dropout.threshold = dropout_.threshold();
       attention.dropout.scale = static_cast<WideType<T>>(dropout_.scale());
@@ -583,6 +593,7 @@ class AttentionCall {
   HeadPlaces value_;
   BiasPlaces bias_;
   In<int64_t> key_lengths_;
+  In<int64_t> positions_;
   WideType<T> scale_;
   DropoutSettings dropout_;
 };

@@ -34,17 +34,16 @@ def embed(ids, rows, width, name):
 
 
 def dense(x, size, name, act=""):
-    return layers.fc(x, size, num_flatten_dims=len(x.shape) - 1, param_attr=weight(name + ".w_0"),
-                     bias_attr=ParamAttr(name=name + ".b_0"), act=act)
+    return layers.fc(x, size, param_attr=weight(name + ".w_0"), bias_attr=ParamAttr(name=name + ".b_0"), act=act)
 
 
 def norm(x, name):
-    return layers.layer_norm(x, begin_norm_axis=len(x.shape) - 1, param_attr=ParamAttr(name=name + "_layer_norm_scale"),
+    return layers.layer_norm(x, param_attr=ParamAttr(name=name + "_layer_norm_scale"),
                              bias_attr=ParamAttr(name=name + "_layer_norm_bias"))
 
 
 def drop(x, sizes):
-    return layers.dropout(x, sizes.dropout, implementation="upscale_in_train") if sizes.dropout else x
+    return layers.dropout(x, sizes.dropout) if sizes.dropout else x
 
 
 def encoder(sizes, length):

@@ -32,4 +32,4 @@ from .errors import (
     OutOfRangeError, ResourceExhaustedError, UnimplementedError)
 from . import initializer, layers, learning_rate, optimizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

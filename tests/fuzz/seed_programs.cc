@@ -97,7 +97,7 @@ class Builder {
 };
 
 Variable Matrix(const Variable& x, const std::string& name, int64_t width = kWidth) {
-  return layers::Fc(x, width, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+  return layers::Fc(x, width, {.param_attr = {.name = name}, .bias_attr = false});
 }
 
 // With a parameter, so that each loss has one.

@@ -11,6 +11,9 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan.h"
+#include "framework/plan/value_id.h"
+#include "memory/reuse_policy.h"
 
 namespace skiff::harness {
 namespace {

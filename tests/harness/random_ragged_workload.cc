@@ -243,7 +243,7 @@ class RaggedGenerator {
     const LayerCall call = Call("sequence_softmax");
     Op op("sequence_softmax");
     // A bias would have no gradient but rounding errors: a softmax doesn't change with it.
-    op.SetInput("X", {call.Use(layers::Fc(x, 1, {.bias_attr = std::nullopt}))});
+    op.SetInput("X", {call.Use(layers::Fc(x, 1, {.bias_attr = false}))});
     AddRows(layers::ElementwiseMul(x, call.AppendFor(std::move(op)), {.axis = 0}), group);
   }
 
@@ -303,8 +303,8 @@ class RaggedGenerator {
   void AddScatter() {
     if (pooled_.empty()) return AddPool();
     const Variable x = layers::Fc(pooled_.back(), kWords);
-    const Variable updates =
-        layers::Fc(layers::Embedding(columns_, {.rows = kWords, .width = 2}), 1);
+    const Variable updates = layers::Fc(layers::Embedding(columns_, {.rows = kWords, .width = 2}),
+                                        1, {.num_flatten_dims = 1});
     pooled_.push_back(layers::Fc(layers::SequenceScatter(x, columns_, updates), Width()));
   }
 

@@ -34,8 +34,8 @@ class Consumer(unittest.TestCase):
 
     def assert_both_train(self, folder):
         shared, static = (os.path.join(folder, name) for name in ("train", "train_static"))
-        self.assertIn("libskiff.so.0.1", needed(shared))
-        self.assertNotIn("libskiff.so.0.1", needed(static))
+        self.assertIn("libskiff.so.0.2", needed(shared))
+        self.assertNotIn("libskiff.so.0.2", needed(static))
         self.assert_trains(shared)
         self.assert_trains(static)
 
@@ -51,8 +51,8 @@ class CMake(Consumer):
         self.assert_both_train(folder + "/build")
 
     def test_finds_compatible_versions(self):
-        for version, is_found in (("", True), ("0", True), ("0.1.0", True), ("0.1.1", False), ("0.0", False),
-                                  ("0.2", False), ("1", False)):
+        for version, is_found in (("", True), ("0", True), ("0.2.0", True), ("0.2.1", False), ("0.1", False),
+                                  ("0.3", False), ("1", False)):
             folder = temporary_folder()
             write(folder + "/CMakeLists.txt", "cmake_minimum_required(VERSION 3.22)\nproject(consumer CXX)\n"
                   f"find_package(Skiff {version} QUIET)\n"
@@ -139,7 +139,7 @@ class Newcomer(unittest.TestCase):
         trained = run(["/usr/bin/python3", "lenet.py"], cwd=folder,
                       environment={"PYTHONPATH": os.path.abspath("python_stub")})
         run(["bash", "-ec", commands.replace("/opt/skiff", PREFIX)], cwd=folder)
-        self.assertIn("libskiff.so.0.1", needed(folder + "/run_lenet"))
+        self.assertIn("libskiff.so.0.2", needed(folder + "/run_lenet"))
         inferred = run([folder + "/run_lenet"], cwd=folder)
         self.assertRegex(inferred, r"^labels:( \d){5}\n$")
         self.assertEqual(inferred, trained.splitlines(keepends=True)[-1])

@@ -12,7 +12,7 @@ from tests.install.installed import install, installer, read, run, temporary_fol
 import tools.installer.install as install_program
 
 PREFIX = install()
-PUBLIC = ("skiff/skiff.h", "skiff/op.h")
+PUBLIC = ("skiff/skiff.h", "skiff/op.h", "skiff/pass.h")
 MANIFEST = "share/skiff/manifest"
 # The shared libraries, without versions, that every program in C++ may need.
 OF_CPP = {"ld-linux-x86-64", "libc", "libgcc_s", "libm", "libstdc++"}
@@ -163,7 +163,7 @@ class Libraries(unittest.TestCase):
                               any(fnmatch.fnmatch(name, user) for user in re.findall("`(.*?)`", users))}, name)
 
     def test_shared_has_a_soname(self):
-        self.assertIn("Library soname: [libskiff.so.0.1]", run(["readelf", "-d", self.SHARED]))
+        self.assertIn("Library soname: [libskiff.so.0.2]", run(["readelf", "-d", self.SHARED]))
 
     def test_shared_is_stripped_and_small(self):
         sections = run(["readelf", "-S", "-W", self.SHARED])
@@ -231,7 +231,7 @@ class Installer(unittest.TestCase):
         os.makedirs(prefix + "/lib")
         os.makedirs(prefix + "/share/skiff")
         shared = ["lib/libskiff.so.0.0", "lib/libskiff.so.0.0.9", "lib/libskiff.so.0.10"]
-        old = ["include/skiff/old/a.h", "include/skiff/used/b.h", "lib/libskiff.so.0.1.99"]
+        old = ["include/skiff/old/a.h", "include/skiff/used/b.h", "lib/libskiff.so.0.2.99"]
         for name in shared + old + ["include/skiff/used/of_others.h"]:
             write(f"{prefix}/{name}", "")
         folders = ["include/", "include/skiff/", "include/skiff/old/", "include/skiff/old/empty/",

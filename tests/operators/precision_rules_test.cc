@@ -240,6 +240,7 @@ TEST(PrecisionRules, KeepStatisticsAndCellsInFloat32) {
       {"linear", {}},
       {"lstm", {"C0", "Cell"}},
       {"multihead_attention", {"RowMax", "RowSum"}},
+      {"rms_norm", {"Scale", "MeanSquare"}},
   };
   for (const auto& [type, slots] : expected) {
     EXPECT_THAT(SlotsOfFloat32(Registry().Get(type)), ElementsAreArray(slots)) << type;

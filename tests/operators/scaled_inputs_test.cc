@@ -40,7 +40,7 @@ bool IsForAnySize(const std::string& type) {
   static const auto& types =
       *new std::set<std::string>{"batch_norm", "clip_by_norm",  "cos_sim",    "gelu", "group_norm",
                                  "hard_swish", "instance_norm", "layer_norm", "mish", "norm",
-                                 "p_norm",     "softsign",      "swish"};
+                                 "p_norm",     "rms_norm",      "softsign",   "swish"};
   return types.contains(type);
 }
 

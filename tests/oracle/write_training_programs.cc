@@ -103,7 +103,7 @@ std::vector<ParameterGradient> MinimizeBySchedule(const Variable& loss) {
 }
 
 Variable SmallNet(const Variable& image, int64_t classes) {
-  const Variable hidden = layers::Fc(image, 12, {.act = "tanh"});
+  const Variable hidden = layers::Fc(image, 12, {.num_flatten_dims = 1, .act = "tanh"});
   return layers::Fc(hidden, classes, {.param_attr = {.learning_rate = 0.5f}});
 }
 
@@ -227,7 +227,7 @@ Variable RowsByDynamicRnn(const Variable& image, int64_t classes) {
     offsets.push_back(offsets.back() + length);
   }
   const Variable rows = layers::LoDReset(layers::Reshape(image, {-1, 6}), offsets);
-  const Variable first = layers::Fc(image, kHidden, {.act = "tanh"});
+  const Variable first = layers::Fc(image, kHidden, {.num_flatten_dims = 1, .act = "tanh"});
   layers::DynamicRnn rnn;
   rnn.Body([&] {
     const Variable row = rnn.StepInput(rows);
@@ -246,7 +246,7 @@ Variable RowsByDynamicRnn(const Variable& image, int64_t classes) {
 
 // A cell that a while repeats three times.
 Variable CellInAWhile(const Variable& image, int64_t classes) {
-  const Variable first = layers::Fc(image, 7, {.act = "tanh"});
+  const Variable first = layers::Fc(image, 7, {.num_flatten_dims = 1, .act = "tanh"});
   const Variable zero = layers::FillConstant({1}, DType::kInt64, 0.0);
   const Variable end = layers::FillConstant({1}, DType::kInt64, 3.0);
   const Variables last =
@@ -261,7 +261,7 @@ Variable CellInAWhile(const Variable& image, int64_t classes) {
 
 // One of two branches, by what the images are like.
 Variable OneOfTwoBranches(const Variable& image, int64_t classes) {
-  const Variable hidden = layers::Fc(image, 7, {.act = "tanh"});
+  const Variable hidden = layers::Fc(image, 7, {.num_flatten_dims = 1, .act = "tanh"});
   const Variable limit = layers::FillConstant({1}, image.dtype(), 0.0);
   const Variable flag =
       layers::LessThan(limit, layers::Reshape(layers::Mean(layers::Square(image)), {1}));

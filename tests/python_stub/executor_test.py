@@ -593,6 +593,17 @@ class Scopes(unittest.TestCase):
             with self.assertRaises(KeyError):
                 use()
 
+    def test_take_variables_for_names(self):
+        scope, x = skiff.Scope(), linear()[2]
+        scope[x] = numpy.ones((2, 1), "float32")
+        self.assertEqual((list(scope), x in scope), ([x.name], True))
+        numpy.testing.assert_array_equal(scope[x], scope[x.name])
+        self.assertEqual(scope.tensor(x).shape, (2, 1))
+        del scope[x]
+        self.assertNotIn(x, scope)
+        with self.assertRaisesRegex(TypeError, "found 1, expected a Variable or the name of one"):
+            scope[1]  # pylint: disable=pointless-statement
+
     def test_share_storage_on_request(self):
         main, startup, _, loss = linear(optimizer=skiff.optimizer.Sgd(learning_rate=4.0))
         scope = skiff.Scope()

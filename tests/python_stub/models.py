@@ -20,16 +20,16 @@ def indices(*shape, count):
 def mlp(x):
     for _ in range(2):
         x = layers.fc(x, 16, act="relu", **RELU_WEIGHTS)
-        x = layers.dropout(x, 0.25, implementation="upscale_in_train")
+        x = layers.dropout(x, 0.25)
     return layers.fc(x, 4)
 
 
 def lenet(x):
     for filters, padding in ((6, 2), (16, 0)):
         x = layers.conv2d(x, filters=filters, kernel=5, padding=padding, act="relu", **RELU_WEIGHTS)
-        x = layers.pool2d(x, kernel=2, stride=2)
+        x = layers.pool2d(x, kernel=2)
     for units in (120, 84):
-        x = layers.fc(x, units, act="relu", **RELU_WEIGHTS)
+        x = layers.fc(x, units, num_flatten_dims=1, act="relu", **RELU_WEIGHTS)
     return layers.fc(x, 10)
 
 
@@ -49,7 +49,7 @@ def resnet20(x):
             if stride != 1:
                 x = conv_batch_norm(x, width, 1, stride)
             x = layers.elementwise_add(y, x, act="relu")
-    return layers.fc(layers.pool2d(x, type="avg", global_=True), 10)
+    return layers.fc(layers.pool2d(x, type="avg", global_=True), 10, num_flatten_dims=1)
 
 
 def classifier(network, images, classes):

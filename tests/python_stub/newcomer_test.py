@@ -58,23 +58,23 @@ class Newcomer(unittest.TestCase):
     def test_wheels_of_equal_files_are_equal(self):
         with open(make_wheel(self.folder, package_files()), "rb") as one, open(self.wheel, "rb") as other:
             self.assertEqual(one.read(), other.read())
-        self.assertRegex(os.path.basename(self.wheel), rf"^skiff-0\.1\.0-cp3{sys.version_info.minor}-")
+        self.assertRegex(os.path.basename(self.wheel), rf"^skiff-0\.2\.0-cp3{sys.version_info.minor}-")
         with zipfile.ZipFile(self.wheel) as archive:
             self.assertTrue({"skiff/__init__.py", "skiff/_skiff.so", "skiff/layers.pyi", "skiff/py.typed"}
                             <= set(archive.namelist()))
 
     def test_the_wheel_refuses_a_numpy_that_pybind11_does_not_know(self):
         with zipfile.ZipFile(self.wheel) as archive:
-            metadata = archive.read("skiff-0.1.0.dist-info/METADATA").decode().splitlines()
+            metadata = archive.read("skiff-0.2.0.dist-info/METADATA").decode().splitlines()
         self.assertIn("Requires-Dist: numpy<2", metadata)
         self.assertIn(f"Requires-Python: =={sys.version_info.major}.{sys.version_info.minor}.*", metadata)
 
     def test_the_wheel_has_its_licences(self):
         with zipfile.ZipFile(self.wheel) as archive:
-            licenses = "skiff-0.1.0.dist-info/licenses/"
+            licenses = "skiff-0.2.0.dist-info/licenses/"
             texts = {name[len(licenses):]: archive.read(name).decode()
                      for name in archive.namelist() if name.startswith(licenses)}
-            record = archive.read("skiff-0.1.0.dist-info/RECORD").decode()
+            record = archive.read("skiff-0.2.0.dist-info/RECORD").decode()
         self.assertEqual(set(texts), {"LICENSE", "libdlpack-dev.copyright", "pybind11-dev.copyright"}
                          | {f"{package}.copyright" for package in NOTICES})
         for name, text in texts.items():

@@ -75,7 +75,7 @@ class Layers(Building):
 
     def test_return_lists_and_named_tuples(self):
         x = layers.data("x", [-1, 4])
-        self.assertEqual([part.shape for part in layers.split(x, 2)], [(-1, 2)] * 2)
+        self.assertEqual([part.shape for part in layers.split(x, 2, axis=1)], [(-1, 2)] * 2)
         values, indices = layers.top_k(x, 2)
         self.assertEqual((values.dtype, indices.dtype), ("float32", "int64"))
         self.assertIsInstance(layers.top_k(x, 1), layers.TopKResult)
@@ -90,6 +90,14 @@ class Layers(Building):
         self.assertEqual(y.shape, (-1, 4))
         with self.assertRaises(TypeError):
             x + "y"
+
+    def test_compare_with_variables_and_numbers(self):
+        x = layers.data("x", [-1, 4])
+        for holds in (x < x, x <= 1, x > 0.5, 2 >= x, layers.equal(x, 3), layers.where(x > 0, 1.0, 0.0) > x):
+            self.assertEqual((holds.dtype, holds.shape), ("bool", (-1, 4)))
+        self.assertEqual(layers.where(x < 0, 0, x).shape, (-1, 4))
+        with self.assertRaisesRegex(TypeError, 'Variable "x" has no truth value: a run computes it'):
+            bool(x)
 
     def test_have_signatures_and_docs(self):
         self.assertEqual(str(inspect.signature(layers.softmax)), "(x, axis=-1)")

@@ -41,6 +41,7 @@ executor.run(main, by_variable(main.block().variable("x")), ["y"], return_tensor
 step = executor.compile(main)
 step.run(feeds())
 step.bind(feeds(), [main.block().variable("x"), "y"]).step()
+executor.scope[main.block().variable("x")].mean()
 for reader in (skiff.ArrayReader(feeds()), skiff.IterableReader(batches, 1),
                skiff.IterableReader(skiff.ArrayReader(feeds()).epoch, 1)):
     for batch in reader.epoch(0):

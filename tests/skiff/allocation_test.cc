@@ -28,7 +28,7 @@ Counts CountInSteps(const CompileOptions& options) {
   x = layers::BatchNorm(x, {.act = "relu"});
   x = layers::Pool2d(x, {.kernel = 2, .type = "max", .stride = 2});
   x = layers::Conv2d(x, {.filters = 16, .kernel = 3, .padding = 1, .act = "relu"});
-  const Variable logits = layers::Fc(layers::Dropout(x, 0.2f), 4);
+  const Variable logits = layers::Fc(layers::Dropout(x, 0.2f), 4, {.num_flatten_dims = 1});
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   const Variable accuracy = layers::Accuracy(layers::Softmax(logits), label);
   optimizer::Adam({.learning_rate = 0.01, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);

@@ -12,7 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "framework/builder/step_counter.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/program.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/philox.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
 #include "tests/skiff/net_training.h"
@@ -217,7 +221,7 @@ TEST(GradientMerge, AveragesUpdatesNotRuns) {
   Program main, startup;
   const ProgramGuard guard(&main, &startup);
   const Variable x = layers::Data("x", {-1, 1});
-  const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt});
+  const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = false});
   optimizer::Sgd({.learning_rate = 1.0})
       .Minimize(layers::Mean(y), {.gradient_merge = {.steps = 2, .mean = false}});
   const optimizer::ModelAverage window;
@@ -345,7 +349,7 @@ class TwoSchedules : public ::testing::Test {
   TwoSchedules() {
     const Variable x = layers::Data("x", {1, 1});
     const auto product = [&](const char* name) {
-      return layers::Fc(x, 1, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+      return layers::Fc(x, 1, {.param_attr = {.name = name}, .bias_attr = false});
     };
     loss_ = layers::Mean(layers::ElementwiseAdd(product("u"), product("w")));
   }

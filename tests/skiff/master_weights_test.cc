@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/ir/program.h"
+#include "framework/op/op_def.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
 #include "tests/skiff/net_training.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/ir/text.h"
+#include "framework/op/arguments.h"
 #include "skiff/skiff.h"
 
 namespace skiff {
@@ -105,7 +106,8 @@ TEST(RefusedData, OfTheForwardPassCostsNoCopyOfParameters) {
     const Variable ids = layers::Data("ids", {-1, 2}, DType::kInt64);
     const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
     const Variable words = layers::Embedding(ids, {.rows = 10, .width = 4});
-    loss = layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(words, 3), label));
+    loss = layers::Mean(
+        layers::SoftmaxWithCrossEntropy(layers::Fc(words, 3, {.num_flatten_dims = 1}), label));
     optimizer::Sgd({.learning_rate = 0.1f}).Minimize(loss);
   }
   Executor executor(Place::Cpu());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/plan/plan.h"
 #include "skiff/skiff.h"
 
 namespace skiff {

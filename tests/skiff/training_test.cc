@@ -24,8 +24,8 @@ void BuildImageNet(Net* net, int64_t filters, float dropout = 0.0f) {
   const Variable image = layers::Data("image", {-1, 3, 12, 12});
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
   const auto conv = [&](const Variable& x, const std::string& act) {
-    const Variable y = layers::Conv2d(
-        x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+    const Variable y =
+        layers::Conv2d(x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = false});
     return layers::BatchNorm(y, {.act = act});
   };
   Variable x = conv(image, "relu");
@@ -33,7 +33,7 @@ void BuildImageNet(Net* net, int64_t filters, float dropout = 0.0f) {
   x = layers::Relu(x + conv(conv(x, "relu"), ""));
   x = layers::Pool2d(x, {.type = "avg", .global = true});
   if (dropout > 0) x = layers::Dropout(x, dropout);
-  const Variable logits = layers::Fc(x, 4);
+  const Variable logits = layers::Fc(x, 4, {.num_flatten_dims = 1});
   net->loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   net->accuracy = layers::Accuracy(layers::Softmax(logits), label);
 }
@@ -145,8 +145,7 @@ TEST(Training, SchedulesAdvanceWithTheSteps) {
     ProgramGuard guard(&main, &startup);
     const Variable x = layers::Data("x", {-1, 1});
     // The loss is the weight itself where x is 1, and its gradient is 1.
-    loss = layers::Mean(
-        layers::Fc(x, 1, {.param_attr = {.name = "weight"}, .bias_attr = std::nullopt}));
+    loss = layers::Mean(layers::Fc(x, 1, {.param_attr = {.name = "weight"}, .bias_attr = false}));
     evaluation = main.CloneForTest();
     rate = learning_rate::LinearWarmup(
         learning_rate::Cosine({.start = kPeak, .steps_per_epoch = 2, .epochs = kEpochs}),

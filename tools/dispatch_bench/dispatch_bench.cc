@@ -9,6 +9,8 @@
 #include "framework/base/error.h"
 #include "framework/command_line/command_line.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/attribute.h"
+#include "framework/ir/program.h"
 #include "tools/benchmark/run_times.h"
 
 DEFINE_int32(ops, 1000, "ops in the program, alternately scale and elementwise_add");

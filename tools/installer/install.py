@@ -230,7 +230,7 @@ def install(prefix):
         replace(prefix, files, installation["abi_version"])
     headers = sum(name.startswith("include/") for name in files)
     print(f"Skiff {installation['version']} is in {prefix}:")
-    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>, and <skiff/op.h> for operators of your own")
+    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>; <skiff/op.h> and <skiff/pass.h> for your own operators and passes")
     for name in (f"libskiff.so.{installation['version']}", "libskiff.a"):
         print(f"  lib/{name:<20} {mebibytes(os.path.join(prefix, 'lib', name))}")
     print(f"  bin             {', '.join(sorted(installation['programs']))}")

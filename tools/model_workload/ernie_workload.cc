@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/base/error.h"
+#include "framework/tensor/philox.h"
 #include "models/ernie/pretraining.h"
 
 namespace skiff {

@@ -5,6 +5,9 @@
 #include <numeric>
 #include <optional>
 
+#include "framework/tensor/philox.h"
+#include "framework/tensor/tensor.h"
+
 namespace skiff {
 namespace {
 
@@ -52,7 +55,7 @@ BuiltRecurrent BuildRagged(const RecurrentWorkload& workload, const std::vector<
                            uint64_t seed) {
   const Variable x = layers::Data("x", {-1, kWidth}, DType::kFloat32, {.lod_level = 1});
   const bool is_lstm = workload.cell == "lstm";
-  const Variable product = layers::Fc(x, (is_lstm ? 4 : 3) * kWidth, {.bias_attr = std::nullopt});
+  const Variable product = layers::Fc(x, (is_lstm ? 4 : 3) * kWidth, {.bias_attr = false});
   const Variable states =
       is_lstm ? layers::DynamicLstm(product, {.size = kWidth, .use_peepholes = false}).hidden
               : layers::DynamicGru(product, {.size = kWidth});

@@ -4,6 +4,10 @@
 #include <span>
 #include <utility>
 
+#include "framework/base/error.h"
+#include "framework/tensor/philox.h"
+#include "framework/tensor/tensor.h"
+
 namespace skiff {
 namespace {
 
@@ -15,7 +19,7 @@ Variable Words(const Variable& ids, const std::string& name) {
 }
 
 Variable Product(const Variable& x, int64_t size, const std::string& name) {
-  return layers::Fc(x, size, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+  return layers::Fc(x, size, {.param_attr = {.name = name}, .bias_attr = false});
 }
 
 Variable Encode(const Variable& ids, bool is_lstm) {

@@ -12,6 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/parameter_marks.h"
 #include "framework/ir/codec.h"
 
 DECLARE_string(program);

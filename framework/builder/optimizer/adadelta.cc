@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/adadelta.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Adadelta::Adadelta(const AdadeltaOptions& options, std::source_location site)

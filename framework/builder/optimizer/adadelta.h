@@ -23,7 +23,7 @@ class Adadelta final : public Optimizer {
                     std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 
   AdadeltaOptions options_;
 };

@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/adagrad.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Adagrad::Adagrad(const AdagradOptions& options, std::source_location site)

@@ -24,7 +24,7 @@ class Adagrad final : public Optimizer {
                    std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 
   AdagradOptions options_;
 };

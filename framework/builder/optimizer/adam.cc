@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/adam.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Adam::Adam(const AdamOptions& options, std::source_location site)

@@ -24,7 +24,7 @@ class Adam final : public AdamFamily {
                 std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 
   AdamOptions options_;
 };

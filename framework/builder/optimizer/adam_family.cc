@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/adam_family.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 void AdamFamily::Complete(const Update& update, Op* op) const {

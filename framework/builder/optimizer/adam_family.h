@@ -26,7 +26,7 @@ class AdamFamily : public Optimizer {
   }
 
   // The moments, the powers of the betas, and these three attributes.
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 
  private:
   float beta1_;

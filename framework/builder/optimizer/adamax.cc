@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/adamax.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Adamax::Adamax(const AdamaxOptions& options, std::source_location site)

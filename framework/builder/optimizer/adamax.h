@@ -25,8 +25,8 @@ class Adamax final : public Optimizer {
                   std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
-  std::optional<Op> Finish(const Op& update) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
+  std::optional<ir::Op> Finish(const ir::Op& update) const override;
 
   AdamaxOptions options_;
 };

@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/adamw.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 AdamW::AdamW(const AdamWOptions& options, std::source_location site)

@@ -36,7 +36,7 @@ class AdamW final : public AdamFamily {
                  std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
   bool Decays(const std::string& parameter) const;
 
   AdamWOptions options_;

@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/decayed_adagrad.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 DecayedAdagrad::DecayedAdagrad(const DecayedAdagradOptions& options, std::source_location site)

@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/ftrl.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Ftrl::Ftrl(const FtrlOptions& options, std::source_location site)

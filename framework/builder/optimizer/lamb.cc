@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/lamb.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Lamb::Lamb(const LambOptions& options, std::source_location site)

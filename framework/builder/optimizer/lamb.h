@@ -31,7 +31,7 @@ class Lamb final : public AdamFamily {
                 std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 
   LambOptions options_;
 };

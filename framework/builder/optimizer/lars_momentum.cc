@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/lars_momentum.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 LarsMomentum::LarsMomentum(const LarsMomentumOptions& options, std::source_location site)

@@ -34,7 +34,7 @@ class LarsMomentum final : public Optimizer {
                         std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 
   LarsMomentumOptions options_;
 };

@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/momentum.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Momentum::Momentum(const MomentumOptions& options, std::source_location site)

@@ -7,8 +7,11 @@
 #include <variant>
 
 #include "framework/base/error.h"
+#include "framework/builder/current_block.h"
 #include "framework/builder/layer_call.h"
+#include "framework/builder/optimizer/averaged.h"
 #include "framework/builder/param_attr.h"
+#include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/op/registry.h"

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "framework/builder/variable.h"
-#include "framework/ir/program.h"
+#include "framework/ir/api/program.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff::optimizer {
@@ -37,7 +37,7 @@ struct AveragedVariables {
 
 class ParameterAverage {
  public:
-  virtual ~ParameterAverage() = default;
+  virtual ~ParameterAverage();
 
   // Returns the names of the variables that take part, in ascending order.
   std::vector<std::string> variables() const;
@@ -61,18 +61,14 @@ class ParameterAverage {
   ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                    const std::source_location& site);
 
-  // A variable that takes part.
-  struct Averaged {
-    Var var;
-    Var weights;  // the averaged variable: `var`, or the master weights of a two-byte parameter
-  };
+  struct Averaged;
   // In ascending order of the names.
   const std::vector<Averaged>& vars() const { return vars_; }
   // Connects the variable that skips their updates (gradient accumulation), if there is one, so
   // that a run without an update isn't averaged either.
-  void ConnectSkipUpdate(Op* op) const;
+  void ConnectSkipUpdate(ir::Op* op) const;
   // <variable>_<kind>_<n>, filled with `value`; its name. Averages have the dtype of `weights`.
-  static std::string NewState(const Var& var, const std::string& kind,
+  static std::string NewState(const ir::Var& var, const std::string& kind,
                               const std::vector<int64_t>& dims, DType dtype, double value,
                               const std::source_location& site);
   // In the default main program, which isn't the one of NewState: a state, as float64.

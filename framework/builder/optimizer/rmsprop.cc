@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/rmsprop.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 RmsProp::RmsProp(const RmsPropOptions& options, std::source_location site)

@@ -27,7 +27,7 @@ class RmsProp final : public Optimizer {
                    std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 
   RmsPropOptions options_;
 };

@@ -1,5 +1,7 @@
 #include "framework/builder/optimizer/sgd.h"
 
+#include "framework/ir/program.h"
+
 namespace skiff::optimizer {
 
 Sgd::Sgd(const SgdOptions& options, std::source_location site) : Optimizer("sgd", options, site) {}

@@ -20,7 +20,7 @@ class Sgd final : public Optimizer {
                std::source_location site = std::source_location::current());
 
  private:
-  void Complete(const Update& update, Op* op) const override;
+  void Complete(const Update& update, ir::Op* op) const override;
 };
 
 }  // namespace skiff::optimizer

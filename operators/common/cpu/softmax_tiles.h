@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 
 namespace skiff {
@@ -87,62 +86,36 @@ inline SoftmaxTile TileOfItem(const SoftmaxTile& tile, int64_t item) {
   return alone;
 }
 
-// The tiles of an [outer, classes, inner] tensor. Items have a tile even if there are no classes,
-// since results with one value per item must be written.
-class SoftmaxTiles {
- public:
-  SoftmaxTiles(int64_t outer, int64_t classes, int64_t inner)
-      : classes_(classes),
-        inner_(inner),
-        line_(inner == 1 ? outer : inner),
-        items_(std::clamp<int64_t>(inner == 1 ? kTileElements / ItemElements() : line_, 1,
-                                   SoftmaxTile::kMaxItems)),
-        tiles_a_line_((line_ + items_ - 1) / items_),
-        count_(inner == 1 ? tiles_a_line_ : outer * tiles_a_line_) {}
-
-  int64_t count() const { return count_; }
-  // The tiles that are worth a thread.
-  int64_t grain() const { return std::max<int64_t>(1, kGrainElements / (items_ * ItemElements())); }
-  // The values of the largest tile.
-  int64_t tile_size() const { return MultiplyCounts(items_, classes_); }
-
-  SoftmaxTile operator[](int64_t i) const {
-    const bool is_row = inner_ == 1;
-    const int64_t start = i % tiles_a_line_ * items_;
-    const int64_t line_index = i / tiles_a_line_;
-    SoftmaxTile tile;
-    tile.items = std::min(items_, line_ - start);
-    tile.classes = classes_;
-    tile.item_stride = is_row ? classes_ : 1;
-    tile.class_stride = is_row ? 1 : inner_;
-    tile.offset = is_row ? start * classes_ : line_index * classes_ * inner_ + start;
-    if (classes_ == 0) tile.offset = 0;
-    tile.first_item = line_index * line_ + start;
-    return tile;
-  }
-
- private:
-  // For short float32 rows, two arrays of a tile fit into the first-level cache.
-  static constexpr int64_t kTileElements = 4096;
-  static constexpr int64_t kGrainElements = 16384;
-
-  int64_t ItemElements() const { return std::max<int64_t>(classes_, 1); }
-
-  int64_t classes_;
-  int64_t inner_;
-  int64_t line_;
-  int64_t items_;
-  int64_t tiles_a_line_;
-  int64_t count_;
-};
-
 // Calls body(tile) for all tiles of an [outer, classes, inner] tensor, on several threads. The
-// pointers passed to the functions above must start at tile.offset. `body` must not throw.
+// pointers passed to the functions above must start at tile.offset. Items are visited even if there
+// are no classes, since results with one value per item must be written. `body` must not throw.
 template <typename Body>
 void ForTiles(int64_t outer, int64_t classes, int64_t inner, const Body& body) {
-  const SoftmaxTiles tiles(outer, classes, inner);
-  ParallelFor(tiles.count(), tiles.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(tiles[i]);
+  // For short float32 rows, two arrays of a tile fit into the first-level cache.
+  constexpr int64_t kTileElements = 4096;
+  constexpr int64_t kGrainElements = 16384;
+  const bool is_row = inner == 1;
+  const int64_t line = is_row ? outer : inner;
+  const int64_t item_elements = std::max<int64_t>(classes, 1);
+  const int64_t wanted = is_row ? kTileElements / item_elements : line;
+  const int64_t items = std::clamp<int64_t>(wanted, 1, SoftmaxTile::kMaxItems);
+  const int64_t tiles_a_line = (line + items - 1) / items;
+  const int64_t tiles = is_row ? tiles_a_line : outer * tiles_a_line;
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / (items * item_elements));
+  ParallelFor(tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t start = i % tiles_a_line * items;
+      const int64_t line_index = i / tiles_a_line;
+      SoftmaxTile tile;
+      tile.items = std::min(items, line - start);
+      tile.classes = classes;
+      tile.item_stride = is_row ? classes : 1;
+      tile.class_stride = is_row ? 1 : inner;
+      tile.offset = is_row ? start * classes : line_index * classes * inner + start;
+      if (classes == 0) tile.offset = 0;
+      tile.first_item = line_index * line + start;
+      body(tile);
+    }
   });
 }
 

@@ -9,6 +9,7 @@ HWY_BEFORE_NAMESPACE();
 namespace skiff::HWY_NAMESPACE {
 namespace {
 
+#include "operators/loss/kernels/bce_loss_formula-inl.h"
 #include "operators/loss/kernels/huber_loss_formula-inl.h"
 #include "operators/loss/kernels/kldiv_loss_formula-inl.h"
 #include "operators/loss/kernels/log_loss_formula-inl.h"
@@ -22,6 +23,7 @@ LossLoops LoopsOf() {
   return {VectorLoopOfFormula<Formula>, VectorLoopOfFormula<GradFormula>};
 }
 
+LossLoops BceLossLoops() { return LoopsOf<BceLossFormula, BceLossGradFormula>(); }
 LossLoops HuberLossLoops() { return LoopsOf<HuberLossFormula, HuberLossGradFormula>(); }
 LossLoops KldivLossLoops() { return LoopsOf<KldivLossFormula, KldivLossGradFormula>(); }
 LossLoops LogLossLoops() { return LoopsOf<LogLossFormula, LogLossGradFormula>(); }
@@ -37,6 +39,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace skiff {
+
+HWY_EXPORT(BceLossLoops);
+LossLoops BceLossLoops() { return HWY_DYNAMIC_DISPATCH(BceLossLoops)(); }
 
 HWY_EXPORT(HuberLossLoops);
 LossLoops HuberLossLoops() { return HWY_DYNAMIC_DISPATCH(HuberLossLoops)(); }

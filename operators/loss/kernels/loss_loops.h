@@ -17,6 +17,7 @@ struct LossLoops {
 };
 
 // Return the functions for the instruction set in use.
+LossLoops BceLossLoops();
 LossLoops HuberLossLoops();
 LossLoops KldivLossLoops();
 LossLoops LogLossLoops();

@@ -22,8 +22,8 @@ void CheckDtypes(const OpContext& context, DType out) {
   check("out_dtype", "Out's", out);
 }
 
-bool KnowsAxes(const OpContext& context) {
-  return context.Attr<bool>("reduce_all") || context.Knows("dim");
+bool KnowsAxes(const OpContext& context, const ReductionAttrNames& names) {
+  return context.Attr<bool>("reduce_all") || context.Knows(names.dims);
 }
 
 }  // namespace
@@ -55,9 +55,9 @@ std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim) {
            .names_dtype = true}};
 }
 
-AxisFlags ReducedAxes(const OpContext& context) {
+AxisFlags ReducedAxes(const OpContext& context, const ReductionAttrNames& names) {
   const Shape& shape = context.Input("X").shape;
-  const std::vector<int64_t> axes = context.IntsAttr("dim");
+  const std::vector<int64_t> axes = context.IntsAttr(names.dims);
   const bool all = context.Attr<bool>("reduce_all") || axes.empty();
   AxisFlags reduced{};
   std::fill_n(reduced.begin(), shape.rank(), all);
@@ -65,28 +65,28 @@ AxisFlags ReducedAxes(const OpContext& context) {
   for (const int64_t axis : axes) {
     // As in Fluid, a scalar has an axis 0.
     const int index =
-        NormalizeAxis(axis, std::max(shape.rank(), 1), StrCat(context.op().type, ": dim"));
+        NormalizeAxis(axis, std::max(shape.rank(), 1), StrCat(context.op().type, ": ", names.dims));
     if (shape.rank() == 0) continue;
-    SKIFF_ENFORCE(!reduced[static_cast<size_t>(index)], kInvalidArgument, context.op().type,
-                  ": dim = [", Join(axes, ", "), "]: axis ", axis, " is listed twice for X ",
+    SKIFF_ENFORCE(!reduced[static_cast<size_t>(index)], kInvalidArgument, context.op().type, ": ",
+                  names.dims, " = [", Join(axes, ", "), "]: axis ", axis, " is listed twice for X ",
                   shape);
     reduced[static_cast<size_t>(index)] = true;
   }
   return reduced;
 }
 
-Shape ReducedShape(const OpContext& context) {
+Shape ReducedShape(const OpContext& context, const ReductionAttrNames& names) {
   const Shape& shape = context.Input("X").shape;
-  if (!KnowsAxes(context)) {
-    const bool keeps = context.Attr<bool>("keep_dim");
-    const auto count = static_cast<int>(context.DimsAttr("dim").size());
+  if (!KnowsAxes(context, names)) {
+    const bool keeps = context.Attr<bool>(names.keep_dim);
+    const auto count = static_cast<int>(context.DimsAttr(names.dims).size());
     // An empty list means all axes.
     const int reduced = keeps ? 0 : count == 0 ? shape.rank() : count;
     return Shape(
         std::vector<int64_t>(static_cast<size_t>(std::max(shape.rank() - reduced, 0)), -1));
   }
-  const AxisFlags reduced = ReducedAxes(context);
-  const bool keep_dim = context.Attr<bool>("keep_dim");
+  const AxisFlags reduced = ReducedAxes(context, names);
+  const bool keep_dim = context.Attr<bool>(names.keep_dim);
   Shape out;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (!reduced[static_cast<size_t>(axis)]) {
@@ -98,13 +98,17 @@ Shape ReducedShape(const OpContext& context) {
   return out;
 }
 
+void SetReducedOutput(OpContext& context, DType dtype, const ReductionAttrNames& names) {
+  // If axis 0 stays, so do the rows.
+  const bool keeps_rows = context.Input("X").shape.rank() > 0 && KnowsAxes(context, names) &&
+                          !ReducedAxes(context, names).front();
+  if (keeps_rows) context.SetOutputLike("Out", "X");
+  context.SetOutput("Out", ReducedShape(context, names), dtype);
+}
+
 void InferReduction(OpContext& context, DType dtype) {
   CheckDtypes(context, dtype);
-  // If axis 0 stays, so do the rows, and Out takes over the LoD level.
-  const bool keeps_rows =
-      context.Input("X").shape.rank() > 0 && KnowsAxes(context) && !ReducedAxes(context).front();
-  if (keeps_rows) context.SetOutputLike("Out", "X");
-  context.SetOutput("Out", ReducedShape(context), dtype);
+  SetReducedOutput(context, dtype);
 }
 
 // A mean, maximum or minimum of no elements isn't defined, unlike an empty sum or product.

@@ -31,6 +31,8 @@ struct AttentionSizes {
   int64_t keys = 0;
   int64_t width = 0;  // of a head
   bool causal = false;
+  // Where it is causal: the place of the first query among the keys.
+  int64_t first_place = 0;
 
   // The queries, and the keys, of a tile; the last one may have fewer.
   static constexpr int64_t kTile = 64;
@@ -39,10 +41,11 @@ struct AttentionSizes {
   int64_t key_tiles() const { return (keys + kTile - 1) / kTile; }
   // The first tile of queries of which one sees the key.
   int64_t FirstQueryTile(int64_t key) const {
-    return causal ? std::max<int64_t>(key - (keys - queries), 0) / kTile : 0;
+    return causal ? std::max<int64_t>(key - first_place, 0) / kTile : 0;
   }
-  // The number of keys that a query sees: from the first one on. The last query sees all.
-  int64_t VisibleKeys(int64_t query) const { return causal ? query + 1 + keys - queries : keys; }
+  // The number of keys that a query sees: from the first one on. The last query sees all that are
+  // known.
+  int64_t VisibleKeys(int64_t query) const { return causal ? query + 1 + first_place : keys; }
 };
 
 // Row r begins at data + r * stride. No data: the tensor is absent.

@@ -47,9 +47,17 @@ void CheckBias(const OpContext& context, const AttentionSizes& sizes) {
                 ": Bias is ", bias.dtype, ", expected Query's ", context.Input("Query").dtype);
 }
 
-void CheckLengthsInput(const OpContext& context, const AttentionSizes& sizes) {
+// What says which keys are seen.
+void CheckPlaces(const OpContext& context, const AttentionSizes& sizes) {
+  const bool has_positions = context.HasInput("Positions");
+  SKIFF_ENFORCE(!has_positions || (sizes.causal && !context.HasInput("KeyLengths")),
+                kInvalidArgument, context.op().type, ": found Positions ",
+                sizes.causal ? "and KeyLengths" : "without causal",
+                ", expected causal attention without KeyLengths");
   if (context.HasInput("KeyLengths"))
     CheckInputLike(context, "KeyLengths", {sizes.batch}, DType::kInt64);
+  if (has_positions)
+    CheckInputLike(context, "Positions", {sizes.batch, sizes.queries}, DType::kInt64);
 }
 
 HeadPlaces PlacesOf(const OpContext& context, const AttentionSizes& sizes, AttentionPart part,
@@ -105,8 +113,9 @@ AttentionSizes ParseAttention(const OpContext& context) {
   SKIFF_ENFORCE(!sizes.causal || sizes.keys < 0 || sizes.keys >= sizes.queries, kInvalidArgument,
                 context.op().type, ": causal attention of ", sizes.queries, " queries to ",
                 sizes.keys, " keys, expected at least as many keys");
+  sizes.first_place = sizes.keys - sizes.queries;
   CheckBias(context, sizes);
-  CheckLengthsInput(context, sizes);
+  CheckPlaces(context, sizes);
   return sizes;
 }
 

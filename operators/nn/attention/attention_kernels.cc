@@ -34,6 +34,7 @@ class AttentionCall {
         value_(InputPlaces(context, sizes_, AttentionPart::kValue)),
         bias_(context),
         key_lengths_(context, "KeyLengths"),
+        positions_(context, "Positions"),
         op_(context.op().type),
         scale_(static_cast<WideType<T>>(context.Attr<float>("scale"))),
         dropout_(DropoutSettingsOf(context)),
@@ -84,7 +85,13 @@ class AttentionCall {
       ahead->Add(rows, 0, std::min(head.known_keys, kRowsAhead), sizes_.width);
   }
 
-  // `head`: of all sequences' heads.
+  // The sizes for the queries of a head; `head`, here and below: of all sequences' heads.
+  AttentionSizes SizesOf(const KernelContext& run, int64_t head) const {
+    AttentionSizes sizes = sizes_;
+    if (positions_.is_there()) sizes.first_place = FirstPlace(run, head / sizes_.heads);
+    return sizes;
+  }
+
   HeadArguments<T> Arguments(const KernelContext& run, const RandomKey& key, int64_t head) const {
     const int64_t n = head / sizes_.heads;
     const int64_t h = head % sizes_.heads;
@@ -110,10 +117,18 @@ class AttentionCall {
 
  private:
   int64_t KnownKeys(const KernelContext& run, int64_t sequence) const {
+    if (positions_.is_there()) return FirstPlace(run, sequence) + sizes_.queries;
     const auto* lengths = key_lengths_(run);
     // Clamped again: another thread may have changed a feed since it was checked.
     return lengths == nullptr ? sizes_.keys
                               : std::clamp<int64_t>(lengths[sequence], 0, sizes_.keys);
+  }
+
+  // Clamped, as the op says, so that it leads nowhere else.
+  int64_t FirstPlace(const KernelContext& run, int64_t sequence) const {
+    if (sizes_.queries == 0) return sizes_.keys;
+    return std::clamp<int64_t>(positions_(run)[sequence * sizes_.queries], 0,
+                               sizes_.keys - sizes_.queries);
   }
 
   AttentionSizes sizes_;
@@ -122,6 +137,7 @@ class AttentionCall {
   HeadPlaces value_;
   BiasPlaces bias_;
   In<int64_t> key_lengths_;
+  In<int64_t> positions_;
   std::string op_;
   WideType<T> scale_;
   DropoutSettings dropout_;
@@ -170,8 +186,8 @@ std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
         if (next_head != head) call.AddKeys(rows, &ahead);
         ahead.Add(out_rows(next_head), query, queries, sizes.width);
       }
-      AttendTile<T>(sizes, call.Arguments(run, key, head), outputs, task % sizes.query_tiles(),
-                    &ahead, scratch);
+      AttendTile<T>(call.SizesOf(run, head), call.Arguments(run, key, head), outputs,
+                    task % sizes.query_tiles(), &ahead, scratch);
     };
     // A thread that has all tiles of a head reads its keys once.
     const int64_t together = call.head_count() >= 4 * call.slots() ? sizes.query_tiles() : 1;
@@ -203,8 +219,8 @@ class AttentionGradKernel final : public Kernel {
       call_.ForTasks(run, call_.head_count(), 1, [&](int64_t head, int64_t next, void* scratch) {
         RowsAhead ahead(kBackwardAtATime);
         if (next >= 0) AddHead(call_.Arguments(run, key, next), Gradients(run, next), &ahead);
-        AttendGradient<T>(sizes, call_.Arguments(run, key, head), Gradients(run, head), queries,
-                          keys, &ahead, scratch);
+        AttendGradient<T>(call_.SizesOf(run, head), call_.Arguments(run, key, head),
+                          Gradients(run, head), queries, keys, &ahead, scratch);
       });
       return;
     }
@@ -215,8 +231,8 @@ class AttentionGradKernel final : public Kernel {
                      const int64_t tile = task % keys.end;
                      HeadGradients<T> gradients = Gradients(run, head);
                      gradients.query = {};
-                     AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients, queries,
-                                       {tile, tile + 1}, &nothing, scratch);
+                     AttendGradient<T>(call_.SizesOf(run, head), call_.Arguments(run, key, head),
+                                       gradients, queries, {tile, tile + 1}, &nothing, scratch);
                    });
     call_.ForTasks(run, call_.head_count() * queries.end, 1,
                    [&](int64_t task, int64_t, void* scratch) {
@@ -225,8 +241,8 @@ class AttentionGradKernel final : public Kernel {
                      HeadGradients<T> gradients = Gradients(run, head);
                      gradients.key = {};
                      gradients.value = {};
-                     AttendGradient<T>(sizes, call_.Arguments(run, key, head), gradients,
-                                       {tile, tile + 1}, keys, &nothing, scratch);
+                     AttendGradient<T>(call_.SizesOf(run, head), call_.Arguments(run, key, head),
+                                       gradients, {tile, tile + 1}, keys, &nothing, scratch);
                    });
   }
 

@@ -26,7 +26,7 @@ void HideUnseen(const AttentionSizes& sizes, const TileExtent& tile, T* scores) 
   if (!sizes.causal) return;
   for (int64_t k = 0; k < tile.keys; ++k) {
     // The first query that sees the key.
-    const int64_t first = tile.key + k - (sizes.keys - sizes.queries);
+    const int64_t first = tile.key + k - sizes.first_place;
     const int64_t hidden = std::clamp<int64_t>(first - tile.query, 0, kTile);
     std::fill_n(scores + k * kTile, hidden, -std::numeric_limits<T>::infinity());
   }

@@ -1,6 +1,7 @@
 #include "operators/nn/normalization/layer_norm_arguments.h"
 
 #include "framework/base/element_count.h"
+#include "framework/base/error.h"
 #include "operators/common/input_checks.h"
 
 namespace skiff {
@@ -13,6 +14,22 @@ NormRows::NormRows(const Shape& shape, int64_t axis) {
       size = size < 0 || shape[i] < 0 ? -1 : MultiplyCounts(size, shape[i]);
     }
   }
+}
+
+NormRows NormRows::Of(const OpContext& context) {
+  const Shape& x = context.Input("X").shape;
+  const int64_t axis = context.IntAttr("begin_norm_axis");
+  SKIFF_ENFORCE(axis >= 1 && axis < x.rank(), kInvalidArgument, context.op().type,
+                ": begin_norm_axis = ", axis, " is outside [1, ", x.rank() - 1, "] for X of shape ",
+                x);
+  return {x, axis};
+}
+
+AttrDef BeginNormAxisAttr() {
+  return {.name = "begin_norm_axis",
+          .type = AttrType::kInt,
+          .default_value = int32_t{1},
+          .doc = "The first of the dims that make a row, at least 1."};
 }
 
 std::vector<SlotDef> RowStatisticSlots(const char* dims) {

@@ -1,4 +1,4 @@
-// The arguments that layer_norm has in common with ops that normalize rows among other things.
+// The arguments that layer_norm has in common with other ops that normalize rows.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,16 @@ namespace skiff {
 struct NormRows {
   // The dims before `axis` make the rows.
   NormRows(const Shape& shape, int64_t axis);
+  // Those of X that the attribute begin_norm_axis says. Throws Error if there is no such axis.
+  static NormRows Of(const OpContext& context);
   int64_t count() const { return batch.element_count(); }
 
   Shape batch;
   int64_t size = 1;  // of a row
 };
+
+// Returns the attribute `begin_norm_axis`.
+AttrDef BeginNormAxisAttr();
 
 // Returns the definitions of the outputs Mean and Variance. `dims` says which dims they have.
 std::vector<SlotDef> RowStatisticSlots(const char* dims);

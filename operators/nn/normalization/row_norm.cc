@@ -208,9 +208,11 @@ void GradientRowOfFloats(const float* x, const float* dy, const float* scale, si
   }
 }
 
-void AddParameterGradientsOfFloats(const float* HWY_RESTRICT x, const float* HWY_RESTRICT dy,
-                                   size_t count, float mean, float slope,
-                                   float* HWY_RESTRICT scale_sums, float* HWY_RESTRICT bias_sums) {
+template <bool kHasBias>
+HWY_INLINE void AddParameterGradientsWith(const float* HWY_RESTRICT x, const float* HWY_RESTRICT dy,
+                                          size_t count, float mean, float slope,
+                                          float* HWY_RESTRICT scale_sums,
+                                          float* HWY_RESTRICT bias_sums) {
   const Floats d;
   const size_t lanes = hn::Lanes(d);
   const Normalizer normal_of(mean, slope);
@@ -219,11 +221,20 @@ void AddParameterGradientsOfFloats(const float* HWY_RESTRICT x, const float* HWY
     const Vector gradient = hn::LoadU(d, dy + i);
     const Vector normal = normal_of(x + i);
     hn::StoreU(hn::MulAdd(gradient, normal, hn::LoadU(d, scale_sums + i)), d, scale_sums + i);
-    hn::StoreU(hn::Add(hn::LoadU(d, bias_sums + i), gradient), d, bias_sums + i);
+    if (kHasBias) hn::StoreU(hn::Add(hn::LoadU(d, bias_sums + i), gradient), d, bias_sums + i);
   }
   for (; i < count; ++i) {
     scale_sums[i] += dy[i] * ((x[i] - mean) * slope);
-    bias_sums[i] += dy[i];
+    if (kHasBias) bias_sums[i] += dy[i];
+  }
+}
+
+void AddParameterGradientsOfFloats(const float* x, const float* dy, size_t count, float mean,
+                                   float slope, float* scale_sums, float* bias_sums) {
+  if (bias_sums != nullptr) {
+    AddParameterGradientsWith<true>(x, dy, count, mean, slope, scale_sums, bias_sums);
+  } else {
+    AddParameterGradientsWith<false>(x, dy, count, mean, slope, scale_sums, bias_sums);
   }
 }
 
@@ -371,7 +382,7 @@ void AddParameterGradients(const T* x, const T* dy, int64_t count, C mean, C slo
     for (int64_t i = 0; i < count; ++i) {
       const C normal = (static_cast<C>(x[i]) - mean) * slope;
       scale_sums[i] += static_cast<T>(static_cast<C>(dy[i]) * normal);
-      bias_sums[i] += dy[i];
+      if (bias_sums != nullptr) bias_sums[i] += dy[i];
     }
   }
 }

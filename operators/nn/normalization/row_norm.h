@@ -53,7 +53,7 @@ template <typename T, typename C>
 void GradientRow(const T* x, const T* dy, const T* scale, int64_t count,
                  const RunGradient<C>& gradient, T* dx);
 
-// Adds dy · (x - mean) · slope to scale_sums[i] and dy to bias_sums[i].
+// Adds dy · (x - mean) · slope to scale_sums[i] and dy to bias_sums[i], unless that is nullptr.
 template <typename T, typename C>
 void AddParameterGradients(const T* x, const T* dy, int64_t count, C mean, C slope, T* scale_sums,
                            T* bias_sums);

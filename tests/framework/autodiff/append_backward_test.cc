@@ -18,6 +18,7 @@
 namespace skiff {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -349,6 +350,32 @@ TEST(AppendBackward, NamesAnOpWithoutAGradient) {
   EXPECT_THAT(ErrorText([&] { AppendBackward(registry, program.get(), "loss"); }),
               HasSubstr("round_off (block 0, op #0): the gradient of \"loss\" is needed, but the "
                         "op has none: it is flat"));
+}
+
+TEST(AppendBackward, NamesTheOpsThatLetNoGradientThrough) {
+  const auto program = Parse(
+      "param w float32 [3] persistable\nvar rounded int32 [3]\nvar h float32 [3]\n"
+      "var best int64 [1]\nvar b float32 [1]\nvar loss float32 [1]\n",
+      "{Out: [rounded]} = cast(X: [w]) {in_dtype = 5, out_dtype = 2}  # net.cc:3\n"
+      "{Out: [h]} = cast(X: [rounded]) {in_dtype = 2, out_dtype = 5}\n"
+      "{Out: [best]} = arg_max(X: [w]) {axis = long 0, keepdims = true}\n"
+      "{Out: [b]} = cast(X: [best]) {in_dtype = 3, out_dtype = 5}\n"
+      "{Out: [loss]} = mean(X: [b])\n");
+  program->root()->ops()[2]->site = {.file = "net.cc", .line = 12};
+  EXPECT_THAT(
+      ErrorText([&] { AppendBackward(DefaultOpRegistry(), program.get(), "loss"); }),
+      AllOf(HasSubstr("depends on no variable that wants a gradient: no gradient flows through "
+                      "arg_max (block 0, op #2, net.cc:12) gives \"best\" of int64 and has no "
+                      "gradient: "),
+            Not(HasSubstr("stop_gradient")), Not(HasSubstr("rounded"))));
+}
+
+TEST(AppendBackward, BlamesTheMarksIfAllOpsHaveGradients) {
+  const auto program =
+      Parse("param w float32 [3] persistable stop_gradient\nvar loss float32 [1]\n",
+            "{Out: [loss]} = mean(X: [w])\n");
+  EXPECT_THAT(ErrorText([&] { AppendBackward(DefaultOpRegistry(), program.get(), "loss"); }),
+              HasSubstr("every parameter and feed on its way is marked stop_gradient"));
 }
 
 TEST(AppendBackward, ChecksTheLoss) {

@@ -8,6 +8,7 @@
 
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 
 namespace skiff {
@@ -29,14 +30,14 @@ std::vector<float> Values(Variable (*function)(const Variable& x)) {
 
 TEST(Activation, LeakyReluTakesItsSlope) {
   EXPECT_THAT(Values([](const Variable& x) { return layers::LeakyRelu(x); }),
-              Pointwise(FloatEq(), {-0.04f, 0.0f, 3.0f}));
+              Pointwise(FloatEq(), {-0.02f, 0.0f, 3.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::LeakyRelu(x, 0.5f); }),
               Pointwise(FloatEq(), {-1.0f, 0.0f, 3.0f}));
 }
 
 TEST(Activation, HardSigmoidTakesItsLine) {
   EXPECT_THAT(Values([](const Variable& x) { return layers::HardSigmoid(x); }),
-              Pointwise(FloatEq(), {0.1f, 0.5f, 1.0f}));
+              Pointwise(FloatEq(), {1.0f / 6, 0.5f, 1.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::HardSigmoid(x, 0.125f, 0.375f); }),
               Pointwise(FloatEq(), {0.125f, 0.375f, 0.75f}));
 }
@@ -48,6 +49,8 @@ TEST(Activation, FunctionsOfXAloneAppendTheirOp) {
               Pointwise(FloatEq(), {0.0f, 0.0f, 1.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::Round(layers::Swish(x)); }),
               Pointwise(FloatEq(), {0.0f, 0.0f, 3.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Silu(x); }),
+              Pointwise(FloatEq(), {-2 / (1 + std::exp(2.0f)), 0.0f, 3 / (1 + std::exp(-3.0f))}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::Relu6(x * 3.0); }),
               Pointwise(FloatEq(), {0.0f, 0.0f, 6.0f}));
   EXPECT_THAT(Values([](const Variable& x) { return layers::Softsign(x); }),
@@ -92,6 +95,30 @@ TEST(Activation, HardSwishMishAndSoftplusTakeTheirThresholds) {
 TEST(Activation, PowTakesItsFactor) {
   EXPECT_THAT(Values([](const Variable& x) { return layers::Pow(x, 3.0f); }),
               Pointwise(FloatEq(), {-8.0f, 0.0f, 27.0f}));
+}
+
+TEST(Activation, FunctionsThatAreExactNear0) {
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Erf(x * 1e-6); }),
+              Pointwise(FloatEq(), {-2.2567583e-6f, 0.0f, 3.3851376e-6f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Expm1(x * 1e-6); }),
+              Pointwise(FloatEq(), {-1.999998e-6f, 0.0f, 3.0000045e-6f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Log1p(x * 1e-6); }),
+              Pointwise(FloatEq(), {-2.000002e-6f, 0.0f, 2.9999955e-6f}));
+}
+
+TEST(Activation, LogSigmoidIsFiniteWhereTheSigmoidIs0) {
+  EXPECT_THAT(Values([](const Variable& x) { return layers::LogSigmoid(x * 100.0); }),
+              Pointwise(FloatEq(), {-200.0f, -std::log(2.0f), 0.0f}));
+  // Beyond the threshold of softplus.
+  EXPECT_THAT(Values([](const Variable& x) { return layers::LogSigmoid(x * 10.0); }),
+              Pointwise(FloatEq(), {-20.0f, -std::log(2.0f), -9.3576229e-14f}));
+}
+
+TEST(Activation, GluGatesTheFirstHalf) {
+  EXPECT_THAT(Values([](const Variable& x) {
+                return layers::Glu(layers::Concat({x, layers::ZerosLike(x)}), 0);
+              }),
+              Pointwise(FloatEq(), {-1.0f, 0.0f, 1.5f}));
 }
 
 }  // namespace

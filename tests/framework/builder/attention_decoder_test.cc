@@ -61,7 +61,7 @@ const ParamAttr kQueryBias = {.name = "query_bias"};
 const ParamAttr kScore = {.name = "score"};
 
 Variable Product(const Variable& x, int64_t size, const std::string& name) {
-  return layers::Fc(x, size, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+  return layers::Fc(x, size, {.param_attr = {.name = name}, .bias_attr = false});
 }
 
 // What decoders of both builds read. It goes through parameters, so that it has gradients.
@@ -98,7 +98,7 @@ std::vector<Variable> DecodeByOp(const Kind& kind, const Given& given) {
                                              .query_bias_attr = kQueryBias,
                                              .score_attr = kScore};
   if (kind.cell == "lstm") options.initial_cell = given.first;
-  if (!kind.has_query) options.query_attr = options.query_bias_attr = std::nullopt;
+  if (!kind.has_query) options.query_attr = options.query_bias_attr = false;
   const layers::AttentionDecoderStates states =
       layers::AttentionDecoder(given.words, given.encoded, given.keys, options);
   return {states.hidden, states.context};
@@ -317,9 +317,9 @@ TEST_F(AttentionDecoder, HasTheParametersOfLstmUnit) {
                             .cell = "lstm",
                             .score = "dot",
                             .attends = "after",
-                            .bias_attr = std::nullopt,
-                            .query_attr = std::nullopt,
-                            .query_bias_attr = std::nullopt,
+                            .bias_attr = false,
+                            .query_attr = false,
+                            .query_bias_attr = false,
                             .name = "d"});
   EXPECT_THAT(Parameters(), ElementsAre(testing::Pair("d.w_0", std::vector<int64_t>{3 + 6, 24})));
 }
@@ -365,7 +365,7 @@ TEST_F(AttentionDecoder, RefusesShapesThatDoNotFit) {
       }),
       HasSubstr("input \"cube\" has the shape [-1, 2, 2], expected [rows, width]"));
   // Without a matrix for queries, keys must be as wide as the state.
-  EXPECT_THAT(Refused({.size = 5, .query_attr = std::nullopt, .query_bias_attr = std::nullopt}),
+  EXPECT_THAT(Refused({.size = 5, .query_attr = false, .query_bias_attr = false}),
               HasSubstr("Keys"));
   EXPECT_THAT(Refused({.size = 5, .initial_hidden = layers::Data("wide", {-1, 7})}),
               HasSubstr("H0"));

@@ -24,6 +24,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/update_gate.h"
 #include "framework/executor/executor.h"
+#include "framework/plan/plan.h"
 #include "framework/precision/loss_scaling.h"
 #include "tests/harness/error_text.h"
 

@@ -16,8 +16,10 @@
 #include "framework/builder/math.h"
 #include "framework/builder/metric.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
 #include "framework/op/registry.h"
 #include "tests/framework/builder/builder_fixture.h"
 #include "tests/framework/builder/warnings.h"
@@ -51,7 +53,7 @@ TEST_F(LayersTest, DataIsAFeedWithoutGradient) {
 TEST_F(LayersTest, ParametersBearFluidsNames) {
   const Variable conv = layers::Conv2d(image_, {.filters = 4, .kernel = 3});
   const Variable normal = layers::BatchNorm(conv);
-  const Variable hidden = layers::Fc(normal, 7);
+  const Variable hidden = layers::Fc(normal, 7, {.num_flatten_dims = 1});
   layers::Fc(hidden, 2);
   EXPECT_THAT(ParameterNames(),
               ElementsAre("conv2d_0.w_0", "conv2d_0.b_0", "batch_norm_0.w_0", "batch_norm_0.b_0",
@@ -71,17 +73,41 @@ TEST_F(LayersTest, ParametersAreInitialisedByTheStartupProgram) {
   EXPECT_EQ(startup_.root()->GetVar("fc_0.w_0")->dims, (std::vector<int64_t>{5, 2}));
 }
 
-TEST_F(LayersTest, FcFlattensAndActivates) {
+TEST_F(LayersTest, FcMultipliesTheLastDimAndActivates) {
   const Variable out = layers::Fc(image_, 10, {.act = "relu"});
-  EXPECT_THAT(out.dims(), ElementsAre(-1, 10));
+  EXPECT_THAT(out.dims(), ElementsAre(-1, 3, 8, 10));
   EXPECT_THAT(OpTypes(), ElementsAre("mul", "elementwise_add", "relu"));
-  const Variable wide = layers::Fc(image_, 10, {.num_flatten_dims = 3});
-  EXPECT_THAT(wide.dims(), ElementsAre(-1, 3, 8, 10));
-  EXPECT_EQ(LastOp().Attr<int32_t>("axis"), 3);
+  EXPECT_EQ(main_.root()->ops()[1]->Attr<int32_t>("axis"), 3);
+  EXPECT_THAT(main_.root()->GetVar("fc_0.w_0")->dims, ElementsAre(8, 10));
+}
+
+TEST_F(LayersTest, FcFlattensTheDimsAfterTheFirstOnes) {
+  const auto weight_dims = [&](int64_t num_flatten_dims) {
+    const ParamAttr attr = {.name = StrCat("w", num_flatten_dims)};
+    layers::Fc(image_, 10, {.num_flatten_dims = num_flatten_dims, .param_attr = attr});
+    return main_.root()->GetVar(attr.name)->dims;
+  };
+  EXPECT_THAT(weight_dims(1), ElementsAre(3 * 8 * 8, 10));
+  EXPECT_THAT(weight_dims(-2), ElementsAre(8 * 8, 10));
+  for (const int64_t none_or_all : {0, 4, -4}) {
+    EXPECT_THAT(ErrorText([&] { weight_dims(none_or_all); }),
+                HasSubstr(StrCat("num_flatten_dims = ", none_or_all,
+                                 " is outside [1, 3] and [-3, -1] for X \"image\" of shape ")));
+  }
+}
+
+TEST_F(LayersTest, BiasAttrSaysWhetherThereIsABias) {
+  layers::Fc(rows_, 4, {.bias_attr = {}, .name = "default"});
+  layers::Fc(rows_, 4, {.bias_attr = true, .name = "yes"});
+  layers::Fc(rows_, 4, {.bias_attr = ParamAttr{.name = "own"}, .name = "named"});
+  layers::Fc(rows_, 4, {.bias_attr = false, .name = "no"});
+  layers::Fc(rows_, 4, {.bias_attr = std::nullopt, .name = "none"});
+  EXPECT_THAT(ParameterNames(), ElementsAre("default.w_0", "default.b_0", "yes.w_0", "yes.b_0",
+                                            "named.w_0", "own", "no.w_0", "none.w_0"));
 }
 
 TEST_F(LayersTest, FcOfSeveralInputsAddsUpTheirProducts) {
-  const Variable out = layers::Fc({image_, rows_}, 4, {.bias_attr = std::nullopt});
+  const Variable out = layers::Fc({image_, rows_}, 4, {.num_flatten_dims = 1, .bias_attr = false});
   EXPECT_THAT(OpTypes(), ElementsAre("mul", "mul", "sum"));
   EXPECT_THAT(ParameterNames(), ElementsAre("fc_0.w_0", "fc_0.w_1"));
   EXPECT_THAT(out.dims(), ElementsAre(-1, 4));
@@ -111,6 +137,18 @@ TEST_F(LayersTest, UnknownActivationIsAnError) {
               HasSubstr("unknown op \"sigmoit\"; did you mean \"sigmoid\""));
 }
 
+TEST_F(LayersTest, ActivationsByNameHaveTheDefaultsOfTheirLayers) {
+  const auto attribute = [&](const char* name) { return LastOp().Attr<float>(name); };
+  layers::LeakyRelu(rows_);
+  const float alpha = attribute("alpha");
+  layers::Fc(rows_, 3, {.act = "leaky_relu"});
+  EXPECT_EQ(attribute("alpha"), alpha);
+  layers::HardSigmoid(rows_);
+  const float slope = attribute("slope");
+  layers::Fc(rows_, 3, {.act = "hard_sigmoid"});
+  EXPECT_EQ(attribute("slope"), slope);
+}
+
 TEST_F(LayersTest, OpsRememberTheCallersLine) {
   const int line = std::source_location::current().line() + 1;
   layers::Fc(rows_, 3, {.act = "relu"});
@@ -119,8 +157,8 @@ TEST_F(LayersTest, OpsRememberTheCallersLine) {
 }
 
 TEST_F(LayersTest, NamedParametersAreShared) {
-  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = std::nullopt});
-  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = std::nullopt});
+  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = false});
+  layers::Fc(rows_, 4, {.param_attr = {.name = "shared"}, .bias_attr = false});
   EXPECT_THAT(ParameterNames(), ElementsAre("shared"));
   EXPECT_EQ(startup_.root()->ops().size(), 1u);
   EXPECT_THAT(ErrorText([&] { layers::Fc(rows_, 5, {.param_attr = {.name = "shared"}}); }),
@@ -148,9 +186,8 @@ TEST_F(LayersTest, EveryLayerTakesSharedParameters) {
   layers::Embedding(ids, embedding);
   layers::Embedding(ids, embedding);
   const Variable filter = layers::CreateParameter({4, 3, 3, 3});
-  layers::Conv2d(
-      image_,
-      {.filters = 4, .kernel = 3, .param_attr = {.shared = filter}, .bias_attr = std::nullopt});
+  layers::Conv2d(image_,
+                 {.filters = 4, .kernel = 3, .param_attr = {.shared = filter}, .bias_attr = false});
   const auto of_channels = [&](bool trainable) {
     return layers::CreateParameter({3}, DType::kFloat32, {.trainable = trainable});
   };
@@ -240,7 +277,7 @@ TEST_F(LayersTest, Conv2dMayBeDepthwise) {
   EXPECT_THAT(OpTypes(), ElementsAre("depthwise_conv2d", "elementwise_add"));
   EXPECT_THAT(ParameterNames(), ElementsAre("depthwise_conv2d_0.w_0", "depthwise_conv2d_0.b_0"));
   EXPECT_THAT(main_.root()->FindVar("depthwise_conv2d_0.w_0")->dims, ElementsAre(6, 1, 3, 3));
-  layers::Conv2d(image_, {.filters = 6, .groups = 3, .bias_attr = std::nullopt});
+  layers::Conv2d(image_, {.filters = 6, .groups = 3, .bias_attr = false});
   EXPECT_EQ(LastOp().type, "conv2d");
   EXPECT_THAT(
       ErrorText([&] { layers::Conv2d(wide, {.filters = 6, .groups = 3, .depthwise = true}); }),
@@ -269,7 +306,7 @@ TEST_F(LayersTest, PoolingWarnsOfWindowsWithoutAPixel) {
   const Variable volume = layers::Data("volume", {-1, 2, 6, 5, 5});
   EXPECT_THAT(
       warnings([&] {
-        layers::Pool3d(volume, {.stride = {2, 1, 1}, .ceil_mode = true});
+        layers::Pool3d(volume, {.stride = layers::Extent3d(2, 1, 1), .ceil_mode = true});
       }),
       ElementsAre(HasSubstr("of 4 windows of 1 along the depth of 6, the last one has no pixel")));
   EXPECT_THAT(warnings([&] {
@@ -294,10 +331,24 @@ TEST_F(LayersTest, AWarningThatThrowsLeavesTheProgram) {
 
 TEST_F(LayersTest, Pool2dInfersShapes) {
   EXPECT_THAT(layers::Pool2d(image_, {.kernel = 2, .stride = 2}).dims(), ElementsAre(-1, 3, 4, 4));
+  EXPECT_THAT(layers::Pool2d(image_, {.kernel = 2, .stride = 1}).dims(), ElementsAre(-1, 3, 7, 7));
   EXPECT_THAT(layers::Pool2d(image_, {.type = "avg", .global = true}).dims(),
               ElementsAre(-1, 3, 1, 1));
+  EXPECT_THAT(layers::Pool2d(image_, {.kernel = 3, .adaptive = true}).dims(),
+              ElementsAre(-1, 3, 3, 3));
   EXPECT_THAT(ErrorText([&] { layers::Pool2d(image_, {.type = "sum"}); }),
               HasSubstr("type \"sum\", expected max or avg"));
+}
+
+TEST_F(LayersTest, PoolingStepsByItsKernelUnlessTold) {
+  EXPECT_THAT(layers::Pool2d(image_, {.kernel = {2, 4}}).dims(), ElementsAre(-1, 3, 4, 2));
+  const Variable volume = layers::Data("volume", {-1, 4, 8, 9, 10});
+  EXPECT_THAT(layers::Pool3d(volume, {.kernel = {2, 3, 5}}).dims(), ElementsAre(-1, 4, 4, 3, 2));
+  // What has other windows than the kernel's has Fluid's attribute.
+  layers::Pool2d(image_, {.kernel = 3, .global = true});
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("strides"), ElementsAre(1, 1));
+  layers::Pool2d(image_, {.kernel = 3, .adaptive = true});
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("strides"), ElementsAre(1, 1));
 }
 
 TEST_F(LayersTest, BatchNormUpdatesItsStatisticsInPlace) {
@@ -339,7 +390,7 @@ TEST_F(LayersTest, TransposedConvolutionsMakeImagesLarger) {
                                                           .kernel = 3,
                                                           .stride = 2,
                                                           .output_size = layers::Extent2d(18, 17),
-                                                          .bias_attr = std::nullopt});
+                                                          .bias_attr = false});
   EXPECT_THAT(sized.dims(), ElementsAre(-1, 2, 18, 17));
   EXPECT_THAT(ParameterNames(), ElementsAre("conv2d_transpose_0.w_0", "conv2d_transpose_0.b_0",
                                             "conv2d_transpose_1.w_0"));
@@ -353,7 +404,7 @@ TEST_F(LayersTest, TransposedConvolutionsMayBeDepthwiseOrOfVolumes) {
                                                .stride = 2,
                                                .groups = 3,
                                                .depthwise = true,
-                                               .bias_attr = std::nullopt})
+                                               .bias_attr = false})
                   .dims(),
               ElementsAre(-1, 6, 17, 17));
   EXPECT_EQ(LastOp().type, "depthwise_conv2d_transpose");
@@ -361,11 +412,10 @@ TEST_F(LayersTest, TransposedConvolutionsMayBeDepthwiseOrOfVolumes) {
       ErrorText([&] { layers::Conv2dTranspose(image_, {.filters = 6, .depthwise = true}); }),
       HasSubstr("groups = 1, expected a group for each of the 3 channels"));
   const Variable volume = layers::Data("volume", {-1, 4, 8, 9, 10});
-  EXPECT_THAT(
-      layers::Conv3dTranspose(
-          volume, {.filters = 6, .kernel = {1, 2, 3}, .stride = 2, .bias_attr = std::nullopt})
-          .dims(),
-      ElementsAre(-1, 6, 15, 18, 21));
+  EXPECT_THAT(layers::Conv3dTranspose(
+                  volume, {.filters = 6, .kernel = {1, 2, 3}, .stride = 2, .bias_attr = false})
+                  .dims(),
+              ElementsAre(-1, 6, 15, 18, 21));
   EXPECT_EQ(LastOp().type, "conv3d_transpose");
 }
 
@@ -375,7 +425,7 @@ TEST_F(LayersTest, VolumesHaveThreeExtents) {
       volume, {.filters = 6, .kernel = {1, 2, 3}, .padding = {0, 1, 1}, .groups = 2});
   EXPECT_THAT(y.dims(), ElementsAre(-1, 6, 8, 10, 10));
   EXPECT_THAT(main_.root()->FindVar("conv3d_0.w_0")->dims, ElementsAre(6, 2, 1, 2, 3));
-  EXPECT_THAT(layers::Pool3d(volume, {.kernel = 2, .stride = {1, 2, 3}}).dims(),
+  EXPECT_THAT(layers::Pool3d(volume, {.kernel = 2, .stride = layers::Extent3d(1, 2, 3)}).dims(),
               ElementsAre(-1, 4, 7, 4, 3));
   const Variable last = layers::Data("last", {-1, 8, 9, 10, 4});
   EXPECT_THAT(layers::Conv3d(last, {.filters = 5, .data_format = "NDHWC"}).dims(),
@@ -388,8 +438,8 @@ TEST_F(LayersTest, VolumesHaveThreeExtents) {
 
 TEST_F(LayersTest, NormalizationsHaveScalesAndShiftsOfTheirExtent) {
   layers::LayerNorm(image_, {.begin_norm_axis = 2});
-  layers::GroupNorm(image_, 3, {.bias_attr = std::nullopt});
-  const Variable y = layers::InstanceNorm(image_, {.param_attr = std::nullopt});
+  layers::GroupNorm(image_, 3, {.bias_attr = false});
+  const Variable y = layers::InstanceNorm(image_, {.param_attr = false});
   EXPECT_THAT(y.dims(), ElementsAre(-1, 3, 8, 8));
   EXPECT_THAT(ParameterNames(), ElementsAre("layer_norm_0.w_0", "layer_norm_0.b_0",
                                             "group_norm_0.w_0", "instance_norm_0.b_0"));
@@ -398,8 +448,86 @@ TEST_F(LayersTest, NormalizationsHaveScalesAndShiftsOfTheirExtent) {
   AppendBackward(DefaultOpRegistry(), &main_, layers::Mean(y).name());
   EXPECT_THAT(OpTypes(), ::testing::Contains("instance_norm_grad"));
   EXPECT_THAT(ErrorText([&] { layers::LayerNorm(image_, {.begin_norm_axis = 4}); }),
-              HasSubstr("begin_norm_axis = 4 is outside [1, 3]"));
+              HasSubstr("begin_norm_axis = 4 is outside [1, 3] and [-3, -1]"));
   EXPECT_THAT(ErrorText([&] { layers::GroupNorm(image_, 2); }), HasSubstr("divisor of the 3"));
+}
+
+TEST_F(LayersTest, LayerNormNormalisesTheLastDimUnlessTold) {
+  layers::LayerNorm(image_);
+  EXPECT_EQ(LastOp().Attr<int32_t>("begin_norm_axis"), 3);
+  EXPECT_THAT(main_.root()->FindVar("layer_norm_0.w_0")->dims, ElementsAre(8));
+  layers::LayerNorm(image_, {.begin_norm_axis = -3});
+  EXPECT_THAT(main_.root()->FindVar("layer_norm_1.w_0")->dims, ElementsAre(3 * 8 * 8));
+}
+
+TEST_F(LayersTest, RmsNormHasAScaleOfTheLastDim) {
+  const Variable y = layers::RmsNorm(image_);
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 3, 8, 8));
+  layers::RmsNorm(image_, {.begin_norm_axis = 2});
+  layers::RmsNorm(image_, {.param_attr = false});
+  EXPECT_THAT(ParameterNames(), ElementsAre("rms_norm_0.w_0", "rms_norm_1.w_0"));
+  EXPECT_THAT(main_.root()->FindVar("rms_norm_0.w_0")->dims, ElementsAre(8));
+  EXPECT_THAT(main_.root()->FindVar("rms_norm_1.w_0")->dims, ElementsAre(64));
+  AppendBackward(DefaultOpRegistry(), &main_, layers::Mean(y).name());
+  EXPECT_THAT(OpTypes(), ::testing::Contains("rms_norm_grad"));
+  for (const int64_t axis : {0, 4, -4}) {
+    EXPECT_THAT(ErrorText([&] { layers::RmsNorm(image_, {.begin_norm_axis = axis}); }),
+                HasSubstr(StrCat("begin_norm_axis = ", axis, " is outside [1, 3] and [-3, -1]")));
+  }
+}
+
+// They run as images of height 1, of which a kernel of height 1 sees the same numbers.
+TEST_F(LayersTest, SequencesHaveConvolutionsAndPools) {
+  const Variable sequence = layers::Data("sequence", {-1, 4, 10});
+  const Variable y = layers::Conv1d(
+      sequence, {.filters = 6, .kernel = 3, .padding = 1, .groups = 2, .act = "relu"});
+  EXPECT_THAT(y.dims(), ElementsAre(-1, 6, 10));
+  EXPECT_THAT(main_.root()->FindVar("conv1d_0.w_0")->dims, ElementsAre(6, 2, 3));
+  EXPECT_THAT(
+      layers::Conv1d(sequence, {.filters = 2, .kernel = 3, .stride = 2, .dilation = 2}).dims(),
+      ElementsAre(-1, 2, 3));
+  EXPECT_THAT(
+      layers::Conv1dTranspose(sequence, {.filters = 6, .kernel = 4, .stride = 2, .padding = 1})
+          .dims(),
+      ElementsAre(-1, 6, 20));
+  EXPECT_THAT(main_.root()->FindVar("conv1d_transpose_0.w_0")->dims, ElementsAre(4, 6, 4));
+  EXPECT_THAT(
+      layers::Conv1dTranspose(sequence, {.filters = 1, .kernel = 3, .stride = 2, .output_size = 22})
+          .dims(),
+      ElementsAre(-1, 1, 22));
+  EXPECT_THAT(layers::Pool1d(sequence, {.kernel = 2}).dims(), ElementsAre(-1, 4, 5));
+  EXPECT_THAT(layers::Pool1d(sequence, {.kernel = 3, .type = "avg", .stride = 1}).dims(),
+              ElementsAre(-1, 4, 8));
+  EXPECT_THAT(layers::Pool1d(sequence, {.global = true}).dims(), ElementsAre(-1, 4, 1));
+  EXPECT_THAT(ErrorText([&] { layers::Conv1d(image_, {.filters = 2}); }),
+              AllOf(HasSubstr("conv1d: "), HasSubstr("expected 3 dims")));
+  EXPECT_THAT(ErrorText([&] { layers::Pool1d(image_, {}); }), HasSubstr("expected 3 dims"));
+}
+
+TEST_F(LayersTest, ConvolutionsOfSequencesAddUpTheirWindows) {
+  const Variable sequence = layers::Data("sequence", {1, 1, 4});
+  const Variable y = layers::Conv1d(
+      sequence,
+      {.filters = 1,
+       .kernel = 3,
+       .padding = 1,
+       .param_attr = {.initializer = initializer::FromArray(std::vector<float>{1, 10, 100})},
+       .bias_attr = ParamAttr{.initializer = initializer::Constant(0.5)}});
+  const Variable up = layers::Conv1dTranspose(
+      sequence, {.filters = 1,
+                 .kernel = 2,
+                 .stride = 2,
+                 .param_attr = {.initializer = initializer::FromArray(std::vector<float>{1, 10})},
+                 .bias_attr = std::nullopt});
+  const Variable pooled = layers::Pool1d(sequence, {.kernel = 2});
+  Executor executor;
+  executor.Run(startup_);
+  const auto results =
+      executor.Run(main_, {{"sequence", Tensor::FromValues<float>({1, 1, 4}, {1, 2, 3, 4})}},
+                   {y.name(), up.name(), pooled.name()});
+  EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(210.5, 321.5, 432.5, 43.5));
+  EXPECT_THAT(results[1].ToVector<float>(), ElementsAre(1, 10, 2, 20, 3, 30, 4, 40));
+  EXPECT_THAT(results[2].ToVector<float>(), ElementsAre(2, 4));
 }
 
 TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
@@ -416,6 +544,7 @@ TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
 TEST_F(LayersTest, DropoutAndEmbedding) {
   EXPECT_THAT(layers::Dropout(rows_, 0.25f).dims(), ElementsAre(-1, 5));
   EXPECT_EQ(LastOp().Attr<float>("dropout_prob"), 0.25f);
+  EXPECT_EQ(LastOp().Attr<std::string>("dropout_implementation"), "upscale_in_train");
   EXPECT_THAT(ErrorText([&] { layers::Dropout(rows_, 1.5f); }), HasSubstr("outside [0, 1]"));
   const Variable ids = layers::Data("ids", {-1, 6}, DType::kInt64);
   const Variable vectors = layers::Embedding(ids, {.rows = 100, .width = 16, .padding_idx = -1});

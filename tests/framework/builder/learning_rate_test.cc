@@ -11,8 +11,10 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/step_counter.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/op_role.h"
+#include "framework/ir/program.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {

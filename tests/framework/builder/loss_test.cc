@@ -5,9 +5,12 @@
 
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
+#include "framework/builder/metric.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
@@ -16,6 +19,8 @@
 namespace skiff {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
@@ -57,6 +62,47 @@ TEST(SigmoidCrossEntropyWithLogits, TakesItsOptions) {
               Pointwise(FloatEq(), {2 * negative, 0.5f + 4 * (other - 0.5f)}));
 }
 
+TEST(BinaryCrossEntropyWithLogits, WeighsTheLabel1) {
+  const float first = std::log1p(std::exp(-0.25f));  // of x = 0.25, where the label is 1
+  const float other = 0.5f + std::log1p(std::exp(-0.5f));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::BinaryCrossEntropyWithLogits(x, y);
+              }),
+              Pointwise(FloatEq(), {first, other}));
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::BinaryCrossEntropyWithLogits(x, y, {.pos_weight = w});
+              }),
+              Pointwise(FloatEq(), {2 * first, other}));
+}
+
+TEST(BinaryCrossEntropyWithLogits, BroadcastsTheWeightOfEachClass) {
+  // Columns of x, y and w become classes. Logits far from 0 lose nothing.
+  const auto row = [](const Variable& v) { return layers::Reshape(v, {1, 2}); };
+  const float first = std::log1p(std::exp(-0.25f));
+  EXPECT_THAT(Values([&](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::BinaryCrossEntropyWithLogits(
+                    row(x), row(y), {.pos_weight = layers::Reshape(w, {2})});
+              }),
+              Pointwise(FloatEq(), {2 * first, 0.5f + std::log1p(std::exp(-0.5f))}));
+  EXPECT_THAT(Values([&](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::BinaryCrossEntropyWithLogits(
+                    -400.0 * x, y, {.pos_weight = layers::Reshape(w, {2, 1})});
+              }),
+              Pointwise(FloatEq(), {200.0f, 0.0f}));
+}
+
+TEST(BinaryCrossEntropy, IsThatOfProbabilitiesOfAnyShape) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
+                return layers::BinaryCrossEntropy(layers::Reshape(x, {1, 2, 1}),
+                                                  layers::Reshape(y, {1, 2, 1}));
+              }),
+              Pointwise(FloatEq(), {-std::log(0.25f), -std::log(0.5f)}));
+  EXPECT_THAT(Values([](const Variable&, const Variable& y, const Variable&) {
+                return layers::BinaryCrossEntropy(1 - y, y);
+              }),
+              Pointwise(FloatEq(), {100.0f, 100.0f}));
+}
+
 TEST(LogLoss, TakesItsEpsilon) {
   EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
                 return layers::LogLoss(x, y, 0.25f);
@@ -65,6 +111,10 @@ TEST(LogLoss, TakesItsEpsilon) {
 }
 
 TEST(HuberLoss, IsAParabolaUpToDelta) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable&, const Variable& w) {
+                return layers::HuberLoss(x, w);  // distances of 1.75 and 3.5
+              }),
+              Pointwise(FloatEq(), {1.25f, 3.0f}));
   EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable&) {
                 return layers::HuberLoss(x, y, 0.5f);
               }),
@@ -113,6 +163,75 @@ TEST(MarginRankLoss, CountsWhatIsInTheWrongOrder) {
                 return layers::MarginRankLoss(y, x, w, 0.5f);
               }),
               Pointwise(FloatEq(), {2.25f, 0.5f}));
+}
+
+TEST(MarginRankLoss, HasNoMarginUnlessTold) {
+  EXPECT_THAT(Values([](const Variable& x, const Variable& y, const Variable& w) {
+                return layers::MarginRankLoss(y * 2.0 - 1.0, x, w);  // labels of 1 and -1
+              }),
+              Pointwise(FloatEq(), {1.75f, 0.0f}));
+}
+
+// [N, 1] and [N] would be broadcast to [N, N], of which the mean is a wrong loss.
+TEST(Losses, CompareNoPredictionWithALabelOfAnotherShape) {
+  using Loss = std::function<Variable(const Variable& x, const Variable& label)>;
+  const std::vector<std::pair<const char*, Loss>> losses = {
+      {"square_error_cost",
+       [](const Variable& x, const Variable& label) { return layers::SquareErrorCost(x, label); }},
+      {"sigmoid_cross_entropy_with_logits",
+       [](const Variable& x, const Variable& label) {
+         return layers::SigmoidCrossEntropyWithLogits(x, label);
+       }},
+      {"log_loss",
+       [](const Variable& x, const Variable& label) { return layers::LogLoss(x, label); }},
+      {"huber_loss",
+       [](const Variable& x, const Variable& label) { return layers::HuberLoss(x, label); }},
+      {"smooth_l1_loss",
+       [](const Variable& x, const Variable& label) { return layers::SmoothL1(x, label); }},
+      {"kldiv_loss",
+       [](const Variable& x, const Variable& label) { return layers::KldivLoss(x, label); }},
+      {"margin_rank_loss", [](const Variable& x, const Variable& label) {
+         return layers::MarginRankLoss(label, x, x);
+       }}};
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable column = layers::Data("column", {-1, 1});
+  const Variable row = layers::Data("row", {-1});
+  for (const auto& [name, loss] : losses) {
+    const auto message = [&](const Variable& x, const Variable& label) {
+      return ErrorText([&] { loss(x, label); });
+    };
+    EXPECT_THAT(message(column, row),
+                AllOf(HasSubstr("loss_test.cc:"),
+                      HasSubstr(StrCat(": ", name,
+                                       ": \"column\" is of shape [-1, 1] and \"row\" of "
+                                       "shape [-1], expected one shape")),
+                      HasSubstr("Unsqueeze with axis 1 makes [N, 1]")));
+    EXPECT_THAT(message(row, column),
+                HasSubstr("\"row\" is of shape [-1] and \"column\" of shape [-1, 1]"));
+    EXPECT_NO_THROW(loss(column, column));
+  }
+}
+
+TEST(Losses, TakeHardLabelsWithoutADimOfOne) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable logits = layers::Data("logits", {-1, 3});
+  const Variable label = layers::Data("label", {-1}, DType::kInt64);
+  const Variable fused = layers::SoftmaxWithCrossEntropy(logits, label);
+  const Variable apart = layers::CrossEntropy(layers::Softmax(logits), label);
+  const Variable accuracy = layers::Accuracy(logits, label);
+  EXPECT_THAT(fused.dims(), ElementsAre(-1, 1));
+  EXPECT_THAT(apart.dims(), ElementsAre(-1));
+  Executor executor;
+  const std::vector<Tensor> found =
+      executor.Run(main,
+                   {{"logits", Tensor::FromValues<float>({2, 3}, {0, 0, 0, 1, 1, 1})},
+                    {"label", Tensor::FromValues<int64_t>({2}, {0, 2})}},
+                   {fused, apart, accuracy});
+  EXPECT_THAT(found[0].ToVector<float>(), Pointwise(FloatEq(), {std::log(3.0f), std::log(3.0f)}));
+  EXPECT_THAT(found[1].ToVector<float>(), Pointwise(FloatEq(), {std::log(3.0f), std::log(3.0f)}));
+  EXPECT_EQ(found[2].Item<float>(), 0.5f);
 }
 
 TEST(LabelSmooth, TakesItsPrior) {

@@ -11,6 +11,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
+#include "framework/ir/program.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::optimizer {

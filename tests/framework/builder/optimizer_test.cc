@@ -53,8 +53,7 @@ class OptimizerTest : public testing::Test {
     const Variable x = layers::Data(feed, {1, 2});
     ParamAttr with_value = attr;
     with_value.initializer = initializer::FromArray(std::vector<float>{1.0f, -2.0f});
-    return layers::ReduceSum(
-        layers::Fc(x, 1, {.param_attr = with_value, .bias_attr = std::nullopt}));
+    return layers::ReduceSum(layers::Fc(x, 1, {.param_attr = with_value, .bias_attr = false}));
   }
 
   // The parameter after `steps` runs with x = [3, 4].
@@ -275,10 +274,9 @@ TEST_F(OptimizerTest, ASecondOptimizerCannotDifferentiateByWhatTheFirstOverwrite
 TEST_F(OptimizerTest, ASecondOptimizerDifferentiatesAPassThatIsBuiltAfterTheFirst) {
   const Variable x = layers::Data("x", {1, 2});
   const auto loss = [&] {
-    const Variable hidden =
-        layers::Fc(x, 2, {.param_attr = {.name = "u"}, .bias_attr = std::nullopt});
+    const Variable hidden = layers::Fc(x, 2, {.param_attr = {.name = "u"}, .bias_attr = false});
     return layers::ReduceSum(
-        layers::Fc(hidden, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
+        layers::Fc(hidden, 1, {.param_attr = {.name = "w"}, .bias_attr = false}));
   };
   optimizer::Sgd().Minimize(loss(), {.parameters = {"w"}});
   EXPECT_EQ(optimizer::Sgd().Minimize(loss(), {.parameters = {"u"}}).trained.size(), 1u);
@@ -489,7 +487,7 @@ TEST_F(OptimizerTest, ClipsGradientsWhoseNormIsBeyondFloat32) {
     const Variable loss = layers::ReduceSum(
         layers::Fc(x, 1,
                    {.param_attr = {.name = "w", .initializer = initializer::Constant(0.0f)},
-                    .bias_attr = std::nullopt}));
+                    .bias_attr = false}));
     optimizer::Sgd({.learning_rate = 1 / limit, .clip = ClipByGlobalNorm(limit)}).Minimize(loss);
     Executor exe(Place::Cpu());
     exe.Run(startup);

@@ -28,7 +28,7 @@ TEST(PublicApi, TrainsAConvolutionalNetwork) {
   auto label = layers::Data("label", {-1, 1}, DType::kInt64);
   auto hidden = layers::Conv2d(image, {.filters = 8, .kernel = 3, .act = "relu"});
   hidden = layers::Pool2d(hidden, {.kernel = 2, .stride = 2});
-  auto logits = layers::Fc(hidden, 10);
+  auto logits = layers::Fc(layers::Flatten(hidden), 10);
   auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   auto accuracy = layers::Accuracy(logits, label);
   optimizer::Adam({.learning_rate = 1e-3f, .clip = ClipByGlobalNorm(1.0f)}).Minimize(loss);
@@ -71,9 +71,9 @@ TEST(PublicApi, EvaluatesWithMovingStatistics) {
   ProgramGuard guard(&main, &startup);
   auto image = layers::Data("image", {-1, 1, 28, 28});
   auto label = layers::Data("label", {-1, 1}, DType::kInt64);
-  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = std::nullopt});
+  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = false});
   auto normal = layers::BatchNorm(hidden, {.act = "relu"});
-  auto logits = layers::Fc(layers::Dropout(normal, 0.2f), 2);
+  auto logits = layers::Fc(layers::Flatten(layers::Dropout(normal, 0.2f)), 2);
   auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   auto rate = learning_rate::Cosine({.start = 0.01f, .steps_per_epoch = 10, .epochs = 10});
   optimizer::Momentum({.learning_rate = rate, .regularization = L2Decay(1e-4f)}).Minimize(loss);
@@ -98,9 +98,9 @@ TEST(PublicApi, AStepThatABadLabelEndsLeavesNoTrace) {
   auto image = layers::Data("image", {-1, 1, 28, 28});
   auto label = layers::Data("label", {-1, 1}, DType::kInt64);
   auto rate = learning_rate::Cosine({.start = 0.01f, .steps_per_epoch = 2, .epochs = 10});
-  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = std::nullopt});
+  auto hidden = layers::Conv2d(image, {.filters = 4, .kernel = 3, .bias_attr = false});
   auto normal = layers::BatchNorm(hidden, {.act = "relu"});
-  auto logits = layers::Fc(layers::Dropout(normal, 0.2f), 2);
+  auto logits = layers::Fc(layers::Flatten(layers::Dropout(normal, 0.2f)), 2);
   auto loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
   optimizer::Adam({.learning_rate = rate}).Minimize(loss);
 

@@ -46,7 +46,7 @@ class ScaledTraining {
     startup_.seed = 3;
     const Variable x = layers::Data("x", {kBatch, kWidth});
     const Variable mean =
-        layers::Mean(layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
+        layers::Mean(layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = false}));
     const Variable loss = layers::Scale(mean, {.scale = options.loss_factor});
     loss_ = loss.name();
     optimizer::Adam({.learning_rate = 0.01, .clip = options.clip})

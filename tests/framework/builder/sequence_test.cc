@@ -13,6 +13,8 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+#include "framework/tensor/tensor.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {

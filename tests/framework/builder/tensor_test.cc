@@ -11,8 +11,12 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -167,6 +171,142 @@ TEST(TruncatedGaussianRandom, StaysWithinTwoDeviations) {
   EXPECT_NEAR(MeanOf(values), 1, 0.15);
   EXPECT_THAT(values, Each(Ge(-3)));
   EXPECT_THAT(values, Each(Le(5)));
+}
+
+TEST(FullLike, TakesShapeAndDType) {
+  EXPECT_THAT(ResultOf([] { return layers::FullLike(layers::Range(0, 3), 7); }).ToVector<int64_t>(),
+              ElementsAre(7, 7, 7));
+  const auto like = [](DType dtype, double value) {
+    return ResultOf([=] { return layers::FullLike(layers::Range(0, 2), value, dtype); });
+  };
+  EXPECT_THAT(like(DType::kFloat32, 0.1).ToVector<float>(), ElementsAre(0.1f, 0.1f));
+  // More digits than a float has.
+  EXPECT_THAT(like(DType::kFloat64, 0.1).ToVector<double>(), ElementsAre(0.1, 0.1));
+  EXPECT_THAT(like(DType::kInt64, 16777217).ToVector<int64_t>(), ElementsAre(16777217, 16777217));
+  EXPECT_THAT(InvalidArgumentText([&] { like(DType::kInt32, 0.1); }),
+              HasSubstr("fill_any_like: 0.1 is not a whole number, as int32 needs"));
+}
+
+// Layers of feeds whose dims only a run knows.
+class UnknownDimsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { main_.seed = 7; }
+
+  Program main_, startup_;
+  ProgramGuard guard_{&main_, &startup_};
+  Executor executor_;
+};
+
+TEST_F(UnknownDimsTest, DrawsForTheBatchOfEachRun) {
+  const Variable x = layers::Data("x", {-1, 50, -1});
+  const Variable uniform = layers::UniformRandomLike(x, {.low = 2, .high = 4});
+  const Variable normal = layers::GaussianRandomLike(x, {.mean = 1, .stddev = 2});
+  EXPECT_THAT(normal.dims(), ElementsAre(-1, 50, -1));
+  EXPECT_TRUE(normal.var().stop_gradient);
+  CompiledProgram compiled = executor_.Compile(main_);
+  for (const int64_t batch : {30, 70}) {
+    const std::vector<Tensor> drawn =
+        compiled.Run({{"x", Tensor({batch, 50, 2}, DType::kFloat32)}}, {uniform, normal});
+    EXPECT_EQ(drawn[0].shape(), (Shape{batch, 50, 2}));
+    EXPECT_EQ(drawn[1].shape(), (Shape{batch, 50, 2}));
+    EXPECT_THAT(drawn[0].ToVector<float>(), Each(Ge(2)));
+    EXPECT_THAT(drawn[0].ToVector<float>(), Each(Lt(4)));
+    EXPECT_NEAR(MeanOf(drawn[0].ToVector<float>()), 3, 0.1);
+    EXPECT_NEAR(MeanOf(drawn[1].ToVector<float>()), 1, 0.2);
+    EXPECT_NEAR(DeviationOf(drawn[1].ToVector<float>()), 2, 0.1);
+  }
+}
+
+TEST_F(UnknownDimsTest, DrawsOtherNumbersInEachTrainingStepUnlessItHasASeed) {
+  const Variable x = layers::Data("x", {-1, 4});
+  const Variable noise = layers::GaussianRandomLike(x);
+  const Variable same = layers::GaussianRandomLike(x, {.seed = 5});
+  optimizer::Sgd().Minimize(layers::Mean(layers::Fc(x + noise + same, 1)));
+  executor_.Run(startup_);
+  CompiledProgram compiled = executor_.Compile(main_);
+  const FeedList feed = {{"x", Tensor({9, 4}, DType::kFloat32)}};
+  const std::vector<Tensor> first = compiled.Run(feed, {noise, same});
+  const std::vector<Tensor> second = compiled.Run(feed, {noise, same});
+  EXPECT_NE(first[0].ToVector<float>(), second[0].ToVector<float>());
+  EXPECT_EQ(first[1].ToVector<float>(), second[1].ToVector<float>());
+}
+
+TEST_F(UnknownDimsTest, TakesTheDTypeAndRefusesWholeNumbers) {
+  EXPECT_EQ(layers::UniformRandomLike(layers::Data("x", {-1}, DType::kFloat64)).dtype(),
+            DType::kFloat64);
+  const Variable ids = layers::Data("ids", {-1}, DType::kInt64);
+  EXPECT_THAT(ErrorText([&] { layers::UniformRandomLike(ids); }),
+              HasSubstr("dtype is int64, expected float32 or float64"));
+}
+
+TEST(TakeAlongAxis, PicksOneOfEachRow) {
+  const Tensor taken = ResultOf([] {
+    const Variable x = layers::AssignValue({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+    const Variable index = layers::AssignValue({2, 1}, std::vector<int64_t>{2, 0});
+    const Variable taken = layers::TakeAlongAxis(x, index, -1);
+    taken.StopGradient();
+    return taken;
+  });
+  EXPECT_EQ(taken.shape(), Shape({2, 1}));
+  EXPECT_THAT(taken.ToVector<float>(), ElementsAre(3, 4));
+}
+
+TEST(PutAlongAxis, AssignsAddsAndMultiplies) {
+  const auto put = [](const std::string& reduce) {
+    return ResultOf([&] {
+             const Variable x = layers::AssignValue({2, 2}, std::vector<float>{1, 2, 3, 4});
+             const Variable index = layers::AssignValue({2, 2}, std::vector<int64_t>{1, 1, 0, 1});
+             const Variable value = layers::AssignValue({2, 2}, std::vector<float>{5, 6, 7, 8});
+             const Variable result = layers::PutAlongAxis(x, index, value, 1, reduce);
+             result.StopGradient();
+             return result;
+           })
+        .ToVector<float>();
+  };
+  EXPECT_THAT(put("assign"), ElementsAre(1, 6, 7, 8));
+  EXPECT_THAT(put("add"), ElementsAre(1, 13, 10, 12));
+  EXPECT_THAT(put("mul"), ElementsAre(1, 60, 21, 32));
+}
+
+TEST(PutAlongAxis, TakesANumber) {
+  EXPECT_THAT(ResultOf([] {
+                const Variable x = layers::AssignValue({3}, std::vector<float>{1, 2, 3});
+                const Variable index = layers::AssignValue({2}, std::vector<int64_t>{0, 2});
+                const Variable result = layers::PutAlongAxis(x, index, -1, 0);
+                result.StopGradient();
+                return result;
+              }).ToVector<float>(),
+              ElementsAre(-1, 2, -1));
+}
+
+TEST_F(UnknownDimsTest, RepeatInterleaveRepeatsEachSlice) {
+  const Variable x = layers::Data("x", {-1, 2});
+  const Variable rows = layers::RepeatInterleave(x, 2, 0);
+  const Variable columns = layers::RepeatInterleave(x, 3, -1);
+  EXPECT_THAT(columns.dims(), ElementsAre(-1, 6));
+  const std::vector<Tensor> repeated = executor_.Compile(main_).Run(
+      {{"x", Tensor::FromValues<float>({2, 2}, {1, 2, 3, 4})}}, {rows, columns});
+  EXPECT_EQ(repeated[0].shape(), Shape({4, 2}));
+  EXPECT_THAT(repeated[0].ToVector<float>(), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
+  EXPECT_THAT(repeated[1].ToVector<float>(), ElementsAre(1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4));
+  EXPECT_THAT(InvalidArgumentText([&] { layers::RepeatInterleave(x, 0, 0); }),
+              HasSubstr("repeat_interleave: times = 0, expected at least 1"));
+}
+
+TEST_F(UnknownDimsTest, Pad1dExtendsSequences) {
+  const Variable x = layers::Data("x", {-1, 2, 3});
+  const Variable zeros = layers::Pad1d(x, {.paddings = {1, 2}});
+  const Variable mirrored = layers::Pad1d(x, {.paddings = {2, 1}, .mode = "reflect"});
+  EXPECT_THAT(zeros.dims(), ElementsAre(-1, 2, 6));
+  const std::vector<Tensor> padded = executor_.Compile(main_).Run(
+      {{"x", Tensor::FromValues<float>({1, 2, 3}, {1, 2, 3, 4, 5, 6})}}, {zeros, mirrored});
+  EXPECT_THAT(padded[0].ToVector<float>(), ElementsAre(0, 1, 2, 3, 0, 0, 0, 4, 5, 6, 0, 0));
+  EXPECT_THAT(padded[1].ToVector<float>(), ElementsAre(3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5));
+  EXPECT_THAT(
+      InvalidArgumentText([&] {
+        layers::Pad1d(x, {.paddings = {1, 2, 3, 4}});
+      }),
+      HasSubstr("pad1d: \"x\" of shape [-1, 2, 3] and 4 paddings, expected [N, C, L] and 2"));
 }
 
 }  // namespace

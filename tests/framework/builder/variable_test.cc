@@ -9,7 +9,9 @@
 #include "framework/base/error.h"
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -50,6 +52,36 @@ TEST_F(VariableTest, OperatorsTakeNumbersOnEitherSide) {
   EXPECT_EQ(Evaluate(x_ / 4), (Values{0.25, 0.5, 1}));
   EXPECT_EQ(Evaluate(2 / x_), (Values{2, 1, 0.5}));
   EXPECT_EQ(Evaluate(-x_), (Values{-1, -2, -4}));
+}
+
+// Where a variable's name is expected.
+TEST_F(VariableTest, NamesItselfInAScope) {
+  Scope scope;
+  scope.Set(x_, Tensor::FromValues<float>({3}, {1, 2, 4}));
+  scope.Assign(x_, Tensor::FromValues<float>({3}, {3, 5, 7}));
+  EXPECT_EQ(scope.Get(x_).ToVector<float>(), (Values{3, 5, 7}));
+  EXPECT_EQ(scope.Find(x_), &scope.Get("x"));
+  scope.Erase(x_);
+  EXPECT_EQ(scope.Find(x_), nullptr);
+}
+
+TEST_F(VariableTest, OperatorsCompareElementByElement) {
+  const auto holds = [&](const Variable& condition) {
+    return Evaluate(layers::Cast(condition, DType::kFloat32));
+  };
+  const Variable y = 4 - x_;  // 3, 2, 0
+  EXPECT_EQ(holds(x_ < y), (Values{1, 0, 0}));
+  EXPECT_EQ(holds(x_ <= y), (Values{1, 1, 0}));
+  EXPECT_EQ(holds(x_ > y), (Values{0, 0, 1}));
+  EXPECT_EQ(holds(x_ >= y), (Values{0, 1, 1}));
+  EXPECT_EQ(holds(x_ < 2), (Values{1, 0, 0}));
+  EXPECT_EQ(holds(x_ <= 2), (Values{1, 1, 0}));
+  EXPECT_EQ(holds(x_ > 2), (Values{0, 0, 1}));
+  EXPECT_EQ(holds(x_ >= 2), (Values{0, 1, 1}));
+  EXPECT_EQ(holds(2 < x_), (Values{0, 0, 1}));
+  EXPECT_EQ(holds(2 <= x_), (Values{0, 1, 1}));
+  EXPECT_EQ(holds(2 > x_), (Values{1, 0, 0}));
+  EXPECT_EQ(holds(2 >= x_), (Values{1, 1, 0}));
 }
 
 TEST_F(VariableTest, OperatorsRememberTheirSourceLine) {

@@ -26,6 +26,7 @@
 #include "framework/executor/executor.h"
 #include "framework/executor/plan_check.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan.h"
 #include "memory/allocator.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/ragged_feeds.h"

@@ -59,7 +59,7 @@ struct Batch {
 };
 
 Variable Matrix(const Variable& x, const std::string& name) {
-  return layers::Fc(x, kHidden, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+  return layers::Fc(x, kHidden, {.param_attr = {.name = name}, .bias_attr = false});
 }
 
 // One network, written for steps of any kind: what a step is given, and what it leaves.
@@ -401,10 +401,9 @@ TEST(DynamicRnn, AWhileWhoseStateHasARowForEachSequence) {
       const Variable state = layers::WhileLoop(
           [&](const Variables& v) { return layers::LessThan(v[0], two); },
           [&](const Variables& v) {
-            return Variables{
-                layers::Scale(v[0], {.bias = 1.0f}),
-                layers::Tanh(layers::Fc(v[1], width,
-                                        {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}))};
+            return Variables{layers::Scale(v[0], {.bias = 1.0f}),
+                             layers::Tanh(layers::Fc(
+                                 v[1], width, {.param_attr = {.name = "w"}, .bias_attr = false}))};
           },
           {layers::FillConstant({1}, DType::kInt64, 0.0), layers::SequencePool(x, "SUM")})[1];
       return layers::ReduceSum(layers::Square(state));
@@ -429,7 +428,7 @@ Variable WithWideGru() {
     const Variable step = rnn.StepInput(wide);
     const Variable before = rnn.Memory({kWide}, 0.5f, DType::kFloat64);
     const Variable gates =
-        layers::Fc(step, 3 * kWide, {.param_attr = {.name = "gates"}, .bias_attr = std::nullopt});
+        layers::Fc(step, 3 * kWide, {.param_attr = {.name = "gates"}, .bias_attr = false});
     const Variable state = layers::GruUnit(
         gates, before, {.param_attr = {.name = "state"}, .bias_attr = ParamAttr{.name = "bias"}});
     rnn.UpdateMemory(before, state);

@@ -14,7 +14,9 @@
 #include "framework/base/str_cat.h"
 #include "framework/io/safetensors.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan.h"
 #include "framework/tensor/replaced_values.h"
+#include "memory/reuse_policy.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
@@ -73,6 +75,38 @@ TEST_F(ExecutorTest, RunsOpsInOrderAndUpdatesPersistables) {
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180);
   EXPECT_THAT(W(), ElementsAre(0, -1, -2));
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 60);
+}
+
+TEST_F(ExecutorTest, MovesWithItsScopeAndWhatItHasCompiled) {
+  CompiledProgram program = Compile(kTraining);
+  BoundProgram bound = program.Bind({{"x", x_}}, {"loss"});
+  const Scope* scope = &executor_->scope();
+
+  Executor moved = std::move(*executor_);
+  EXPECT_EQ(&moved.scope(), scope);
+  bound.Step();
+  EXPECT_EQ(bound.fetch(0).Item<float>(), 180);
+  EXPECT_EQ(moved.Compile(*ParseProgramText(kTraining)).Run({{"x", x_}}, {"loss"})[0].Item<float>(),
+            60);
+  EXPECT_THAT(moved.scope().Get("w").ToVector<float>(), ElementsAre(-1, -3, -5));
+
+  const Program empty;
+  for (const auto& use :
+       std::vector<std::function<void()>>{[&] { executor_->place(); }, [&] { executor_->scope(); },
+                                          [&] { executor_->Run(empty); }}) {
+    EXPECT_THAT(ErrorText(use), HasSubstr("the executor was moved"));
+  }
+  *executor_ = std::move(moved);
+  EXPECT_EQ(&executor_->scope(), scope);
+  EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), -60);
+}
+
+TEST_F(ExecutorTest, OutlivesAProgramThatWasMoved) {
+  Program main = std::move(*ParseProgramText(kTraining));
+  CompiledProgram program = executor_->Compile(main);
+  const Program other = std::move(main);
+  EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 180);
+  EXPECT_EQ(executor_->Compile(other).Run({{"x", x_}}, {"loss"})[0].Item<float>(), 60);
 }
 
 TEST_F(ExecutorTest, TakesAnIntForAFloat) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/builder/control_flow.h"
+#include "framework/builder/current_block.h"
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"

@@ -81,7 +81,8 @@ class LiveBytesAfterErrors : public ::testing::TestWithParam<MemoryChoice> {
     const Variable conv = layers::Conv2d(image, {.filters = 4, .kernel = 3});
     Variable x = layers::BatchNorm(conv, {.act = "relu"});
     x = layers::Conv2d(x, {.filters = 4, .kernel = 3});
-    const Variable logits = layers::Fc(layers::BatchNorm(x, {.act = "relu"}), 10);
+    const Variable logits =
+        layers::Fc(layers::BatchNorm(x, {.act = "relu"}), 10, {.num_flatten_dims = 1});
     const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(logits, label));
     optimizer::Momentum({.learning_rate = 0.1}).Minimize(loss);
     loss_ = loss.name();

@@ -13,6 +13,9 @@
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+#include "framework/tensor/tensor.h"
+#include "memory/allocator.h"
 #include "tests/harness/allocation_count.h"
 
 namespace skiff {

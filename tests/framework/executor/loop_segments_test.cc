@@ -19,6 +19,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
+#include "framework/tensor/tensor.h"
 #include "tests/harness/sgd_training.h"
 
 namespace skiff {
@@ -35,8 +36,7 @@ Tensor Mask(const std::vector<bool>& rows) {
 }
 
 Variable Layer(const Variable& x, const std::string& name) {
-  return layers::Tanh(
-      layers::Fc(x, kWidth, {.param_attr = {.name = name}, .bias_attr = std::nullopt}));
+  return layers::Tanh(layers::Fc(x, kWidth, {.param_attr = {.name = name}, .bias_attr = false}));
 }
 
 // Each row by the layer that the mask chooses.

@@ -55,10 +55,8 @@ constexpr int64_t kWidth = 4;
 constexpr int64_t kHidden = 5;
 
 Variable Cell(const Variable& x, const Variable& h) {
-  const Variable from_x =
-      layers::Fc(x, kHidden, {.param_attr = {.name = "u"}, .bias_attr = std::nullopt});
-  const Variable from_h =
-      layers::Fc(h, kHidden, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt});
+  const Variable from_x = layers::Fc(x, kHidden, {.param_attr = {.name = "u"}, .bias_attr = false});
+  const Variable from_h = layers::Fc(h, kHidden, {.param_attr = {.name = "w"}, .bias_attr = false});
   return layers::Tanh(from_x + from_h);
 }
 
@@ -514,7 +512,7 @@ Variable State(double value = 0.0) {
 }
 
 Variable DoubleFc(const Variable& x, const std::string& name) {
-  return layers::Fc(x, 3, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+  return layers::Fc(x, 3, {.param_attr = {.name = name}, .bias_attr = false});
 }
 
 Variable Input64() { return layers::Data("x", {2, 3}, DType::kFloat64); }
@@ -903,7 +901,7 @@ TEST(LoopGradients, OfAFactorInTheScopeThatTheBodyWrites) {
           CreatePersistable("factor", {1}, DType::kFloat32, 1.0, Site::current());
       const auto step = [&](const Variable& x) {
         layers::Increment(factor);
-        return layers::Fc(x, 3, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}) * factor;
+        return layers::Fc(x, 3, {.param_attr = {.name = "w"}, .bias_attr = false}) * factor;
       };
       if (with_loop) {
         layers::StaticRnn rnn;
@@ -914,8 +912,8 @@ TEST(LoopGradients, OfAFactorInTheScopeThatTheBodyWrites) {
       for (const Variable& x : layers::Unstack(xs, 0)) {
         layers::Increment(factor);
         const Variable now = layers::Assign(factor).StopGradient();
-        outputs.push_back(
-            layers::Fc(x, 3, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}) * now);
+        outputs.push_back(layers::Fc(x, 3, {.param_attr = {.name = "w"}, .bias_attr = false}) *
+                          now);
       }
       return layers::Mean(layers::Square(layers::Stack(outputs, 0)));
     };

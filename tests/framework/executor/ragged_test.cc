@@ -17,6 +17,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/op/grad.h"
+#include "framework/tensor/tensor.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {

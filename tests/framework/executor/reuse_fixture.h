@@ -19,6 +19,8 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
 #include "tests/harness/workload.h"
+#include "framework/plan/plan.h"
+#include "framework/plan/value_id.h"
 
 namespace skiff {
 

@@ -80,7 +80,7 @@ TEST_F(ReuseHazards, EveryVariableOfATrainingStepCanBeFetched) {
   const Variable x = layers::Data("x", {-1, 3, 6, 6});
   Variable y = layers::Conv2d(x, {.filters = 4, .kernel = 3, .padding = 1});
   y = layers::Pool2d(layers::BatchNorm(y, {.act = "relu"}), {.kernel = 2, .stride = 2});
-  y = layers::Fc(layers::Dropout(y, 0.3f), 5);
+  y = layers::Fc(layers::Dropout(y, 0.3f), 5, {.num_flatten_dims = 1});
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(y, label));
   optimizer::Momentum({.learning_rate = 0.1}).Minimize(loss);
@@ -423,7 +423,7 @@ TEST_F(ReuseHazards, GradientsOfSeveralReadersAddUp) {
 // #14774: a set of names wasn't taken for one of variables, so nothing was left out.
 TEST_F(ReuseHazards, WhatIsNamedToBeSkippedSharesWithNothing) {
   const Variable x = layers::Data("x", {-1, 16});
-  const Variable a = layers::Fc(x, 16, {.bias_attr = std::nullopt});
+  const Variable a = layers::Fc(x, 16, {.bias_attr = false});
   const Variable b = layers::Tanh(a);
   const Variable c = layers::Reshape(b, {-1, 4, 4});
   const Variable loss = layers::Mean(layers::Fc(c, 16, {.act = "sigmoid"}));

@@ -22,6 +22,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/momentum.h"
+#include "framework/builder/step_counter.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/op_role.h"
 #include "tests/framework/executor/reuse_fixture.h"
@@ -36,18 +37,17 @@ using ::testing::Each;
 
 Variable ConvNorm(const Variable& x, int64_t filters, const std::string& act, int32_t groups = 1) {
   const Variable y = layers::Conv2d(
-      x,
-      {.filters = filters, .kernel = 3, .padding = 1, .groups = groups, .bias_attr = std::nullopt});
+      x, {.filters = filters, .kernel = 3, .padding = 1, .groups = groups, .bias_attr = false});
   return layers::BatchNorm(y, {.act = act});
 }
 
 Variable Head(const Variable& x) {
-  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), 5);
+  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), 5, {.num_flatten_dims = 1});
 }
 
 Variable ConvNet(const Variable& image) {
   const Variable x = layers::Conv2d(image, {.filters = 4, .kernel = 3, .act = "relu"});
-  return layers::Fc(layers::Pool2d(x, {.kernel = 2, .stride = 2}), 5);
+  return layers::Fc(layers::Pool2d(x, {.kernel = 2, .stride = 2}), 5, {.num_flatten_dims = 1});
 }
 
 Variable ResidualNet(const Variable& image) {
@@ -63,7 +63,7 @@ Variable SqueezeExcitationNet(const Variable& image) {
   const Variable shortcut = ConvNorm(image, 8, "relu");
   const Variable x = ConvNorm(ConvNorm(shortcut, 8, "relu", 4), 8, "");
   const Variable means = layers::Pool2d(x, {.type = "avg", .global = true});
-  const Variable squeezed = layers::Fc(means, 2, {.act = "relu"});
+  const Variable squeezed = layers::Fc(means, 2, {.num_flatten_dims = 1, .act = "relu"});
   const Variable weights = layers::Fc(squeezed, 8, {.act = "sigmoid"});
   const Variable weighted = layers::ElementwiseMul(x, weights, {.axis = 0});
   return Head(layers::Relu(shortcut + weighted));

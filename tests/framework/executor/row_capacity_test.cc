@@ -22,6 +22,7 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
 #include "memory/allocator.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/ragged_feeds.h"
@@ -57,7 +58,7 @@ class RowCapacity : public ::testing::Test {
     const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
     embedded_ = layers::Embedding(ids, {.rows = kWords, .width = 6});
     const Variable states =
-        layers::DynamicGru(layers::Fc(embedded_, 12, {.bias_attr = std::nullopt}), {.size = 4});
+        layers::DynamicGru(layers::Fc(embedded_, 12, {.bias_attr = false}), {.size = 4});
     const Variable convolved = layers::SequenceConv(embedded_, {.filters = 5, .act = "relu"});
     pooled_ = layers::Concat(
         {layers::SequencePool(states, "MAX"), layers::SequencePool(convolved, "AVERAGE")}, 1);

@@ -19,6 +19,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/builder/variable.h"
 #include "framework/executor/executor.h"
+#include "framework/plan/plan.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {

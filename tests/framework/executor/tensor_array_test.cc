@@ -22,7 +22,9 @@
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
+#include "framework/op/arguments.h"
 #include "framework/op/grad.h"
+#include "framework/tensor/tensor.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {

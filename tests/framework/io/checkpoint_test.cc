@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/io/byte_stream.h"
+#include "framework/ir/program.h"
 #include "tests/harness/full_disk.h"
 #include "tests/harness/temp_directory.h"
 

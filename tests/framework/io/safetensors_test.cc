@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 
+#include "framework/io/safetensors_header.h"
 #include "tests/framework/io/same_tensors.h"
 #include "tests/harness/damage_bytes.h"
 #include "tests/harness/full_disk.h"

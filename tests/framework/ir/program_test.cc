@@ -274,6 +274,74 @@ TEST(Program, UniqueNamesAvoidVariablesOfEveryBlock) {
   EXPECT_EQ(program.Clone()->UniqueName("fc"), "fc_3");
 }
 
+// A root with the variable x and an op, and a sub-block.
+Program SmallProgram() {
+  Program program;
+  program.seed = 7;
+  program.version = 3;
+  program.op_versions = {{"relu", 1}};
+  program.root()->CreateVar({.name = "x"});
+  program.root()->AppendOp(Op("relu"));
+  program.AppendBlock(0);
+  return program;
+}
+
+void ExpectIsNew(Program& program) {
+  EXPECT_EQ(program.block_count(), 1u);
+  EXPECT_TRUE(program == Program());
+  EXPECT_EQ(program.seed, 0u);
+  EXPECT_EQ(program.version, 0);
+  EXPECT_TRUE(program.op_versions.empty());
+  EXPECT_EQ(program.root()->program(), &program);
+  EXPECT_EQ(program.root()->AppendOp(Op("relu"))->id, 0);
+  EXPECT_EQ(program.UniqueName("x"), "x_0");
+}
+
+TEST(Program, MovesWithItsBlocksVariablesAndOps) {
+  Program from = SmallProgram();
+  from.UniqueName("x");
+  Block* root = from.root();
+  Block* body = from.block(1);
+  const Var* x = root->FindVar("x");
+  const Op* op = root->ops()[0].get();
+  const std::unique_ptr<Program> copy = from.Clone();
+
+  Program to = std::move(from);
+  EXPECT_TRUE(to == *copy);
+  EXPECT_EQ(to.seed, 7u);
+  EXPECT_EQ(to.version, 3);
+  EXPECT_EQ(to.op_versions, copy->op_versions);
+  EXPECT_EQ(to.root(), root);
+  EXPECT_EQ(to.block(1), body);
+  EXPECT_EQ(root->program(), &to);
+  EXPECT_EQ(body->parent(), root);
+  EXPECT_EQ(body->FindVar("x"), x);
+  EXPECT_EQ(root->ops()[0].get(), op);
+  // Names and ids go on from where they were.
+  EXPECT_EQ(to.UniqueName("x"), "x_1");
+  EXPECT_EQ(root->AppendOp(Op("relu"))->id, 1);
+  ExpectIsNew(from);
+}
+
+TEST(Program, IsReplacedByAMove) {
+  Program from = SmallProgram();
+  Program to = SmallProgram();
+  to.root()->CreateVar({.name = "y"});
+  Block* root = from.root();
+  to = std::move(from);
+  EXPECT_EQ(to.root(), root);
+  EXPECT_EQ(root->program(), &to);
+  EXPECT_EQ(to.root()->FindVar("y"), nullptr);
+  ExpectIsNew(from);
+  from = std::move(to);
+  EXPECT_EQ(from.root(), root);
+  EXPECT_EQ(root->program(), &from);
+  // An assignment to itself changes nothing.
+  Program& same = from;
+  from = std::move(same);
+  EXPECT_TRUE(from == SmallProgram());
+}
+
 TEST(Clone, IsEqualAndKeepsIdsAndSettings) {
   for (uint32_t seed = 0; seed < 50; ++seed) {
     const auto program = RandomProgram(seed);

@@ -66,14 +66,14 @@ TEST_F(HalfRewriteTest, ResidualNetwork) {
   const Variable image = layers::Data("image", {-1, 3, 8, 8});
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
   const auto norm = [](const Variable& x, int64_t filters) {
-    return layers::BatchNorm(layers::Conv2d(
-        x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = std::nullopt}));
+    return layers::BatchNorm(
+        layers::Conv2d(x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = false}));
   };
   const Variable first = layers::Relu(norm(image, 4));
   const Variable second = layers::Relu(norm(first, 4) + first);
   const Variable pooled = layers::Pool2d(second, {.type = "avg", .global = true});
-  const Variable loss =
-      layers::Mean(layers::SoftmaxWithCrossEntropy(layers::Fc(pooled, 10), label));
+  const Variable loss = layers::Mean(
+      layers::SoftmaxWithCrossEntropy(layers::Fc(pooled, 10, {.num_flatten_dims = 1}), label));
   ExpectGolden(loss, "residual_network");
 }
 
@@ -85,7 +85,7 @@ TEST_F(HalfRewriteTest, Transformer) {
   const Variable attention = layers::Attention(x, {.heads = 2, .dropout = 0.1f, .mask = mask});
   const Variable sum = layers::LayerNorm(attention + x, {.begin_norm_axis = 2});
   const Variable hidden = layers::Fc(sum, 16, {.num_flatten_dims = 2, .act = "gelu"});
-  const Variable loss = layers::Mean(layers::Fc(hidden, 1));
+  const Variable loss = layers::Mean(layers::Fc(hidden, 1, {.num_flatten_dims = 1}));
   ExpectGolden(loss, "transformer");
 }
 
@@ -124,7 +124,8 @@ TEST_F(HalfRewriteTest, SparseRows) {
   const Variable words = layers::Data("words", {-1, 1}, DType::kInt64);
   const Variable x = layers::Embedding(
       words, {.rows = 20, .width = 8, .is_sparse = true, .param_attr = {.name = "table"}});
-  ExpectGolden(layers::Mean(layers::Fc(x, 4, {.act = "relu"})), "sparse_rows");
+  ExpectGolden(layers::Mean(layers::Fc(x, 4, {.num_flatten_dims = 1, .act = "relu"})),
+               "sparse_rows");
 }
 
 TEST_F(HalfRewriteTest, RoundsParametersOnceInEachRunWithCasts) {

@@ -27,6 +27,7 @@
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
+#include "framework/transpiler/pass.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/ragged_feeds.h"
 #include "tests/harness/sgd_training.h"
@@ -335,8 +336,8 @@ TEST(SumsOverIterations, AreRoundedOnce) {
     layers::StaticRnn rnn;
     const Variable all = layers::Data("xs", {kIterations, 1, kWidth});
     rnn.Body([&] {
-      rnn.StepOutput(layers::Fc(rnn.StepInput(all), 1,
-                                {.param_attr = {.name = "w"}, .bias_attr = std::nullopt}));
+      rnn.StepOutput(
+          layers::Fc(rnn.StepInput(all), 1, {.param_attr = {.name = "w"}, .bias_attr = false}));
     });
     const Variable loss = layers::ReduceSum(rnn.Outputs()[0]);
     const LossScaling unscaled{.initial = 1, .is_dynamic = false};

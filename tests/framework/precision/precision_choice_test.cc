@@ -109,7 +109,7 @@ TEST_F(PrecisionChoiceTest, RoundsConstantsButNoData) {
 }
 
 TEST_F(PrecisionChoiceTest, LeavesAFeedThatAnOpOverwrites) {
-  layers::Relu(layers::Fc(x_, 8, {.bias_attr = std::nullopt}));
+  layers::Relu(layers::Fc(x_, 8, {.bias_attr = false}));
   Op overwrite("mul");
   const std::string weights = ParameterNames()[0];
   overwrite.SetInput("X", {"x"}).SetInput("Y", {weights}).SetOutput("Out", {"x"});
@@ -142,7 +142,7 @@ TEST_F(PrecisionChoiceTest, LeavesWhatNoProductReaches) {
 TEST_F(PrecisionChoiceTest, MakesParametersHalfIfAllThatReadThemAre) {
   const Variable ids = layers::Data("ids", {-1, 1}, DType::kInt64);
   const Variable words = layers::Embedding(ids, {.rows = 10, .width = 8, .name = "words"});
-  layers::Fc(words, 4, {.name = "plain"});
+  layers::Fc(words, 4, {.num_flatten_dims = 1, .name = "plain"});
   const Variable norm = layers::LayerNorm(layers::Fc(x_, 4, {.name = "before"}), {.name = "norm"});
   layers::Relu(norm);
   std::map<std::string, bool> half;

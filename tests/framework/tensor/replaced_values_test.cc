@@ -156,11 +156,11 @@ TEST_F(ReplacedValuesWithoutMemoryTest, ARestoreThatFailsMayBeRepeated) {
 }
 
 TEST_F(ReplacedValuesTest, ACheckNamesWhatCannotBeDone) {
-  EXPECT_NO_THROW(CheckNotReplaced(scope_, "w", "save"));
+  EXPECT_NO_THROW(ReplacedValues::CheckNotReplaced(scope_, "w", "save"));
   const ReplacedValues replaced(&scope_, {"w"}, [] {});
-  EXPECT_NO_THROW(CheckNotReplaced(scope_, "b", "save"));
+  EXPECT_NO_THROW(ReplacedValues::CheckNotReplaced(scope_, "b", "save"));
   try {
-    CheckNotReplaced(scope_, "w", "save");
+    ReplacedValues::CheckNotReplaced(scope_, "w", "save");
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "framework/base/api/error.h"
+#include "framework/tensor/pending_writes.h"
+
 namespace skiff {
 namespace {
 

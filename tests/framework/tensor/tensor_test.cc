@@ -7,12 +7,17 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <source_location>
 #include <vector>
+
+#include "framework/base/str_cat.h"
+#include "tests/harness/error_text.h"
 
 namespace skiff {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(Tensor, DefaultHasNoData) {
@@ -53,6 +58,25 @@ TEST(Tensor, RefusesToBeReadAsAnotherDType) {
 TEST(Tensor, ItemNeedsExactlyOneElement) {
   EXPECT_THROW(Tensor().Item<float>(), Error);
   EXPECT_THROW(Tensor::FromValues<float>({2}, {1, 2}).Item<float>(), Error);
+}
+
+TEST(Tensor, ErrorsSayWhereTheTensorIsRead) {
+  const Tensor ids = Tensor::FromValues<int64_t>({2}, {3, 4});
+  Tensor written = ids;
+  const auto at = [](int line) { return StrCat("tensor_test.cc:", line, ": "); };
+  const int line = std::source_location::current().line() + 1;
+  EXPECT_THAT(ErrorText([&] { ids.data<int32_t>(); }),
+              HasSubstr(at(line) + "tensor of int64 [2] read as int32"));
+  const int next = std::source_location::current().line() + 1;
+  EXPECT_THAT(ErrorText([&] { written.values<float>(); }), HasSubstr(at(next) + "tensor of int64"));
+  EXPECT_THAT(ErrorText([&] { ids.ToVector<float>(); }), HasSubstr(at(next + 1)));
+  EXPECT_THAT(ErrorText([&] { ids.Item<int64_t>(); }),
+              HasSubstr(at(next + 2) + "Item() of a tensor of shape [2]: expected one element"));
+  const int last = std::source_location::current().line() + 1;
+  EXPECT_THAT(ErrorText([&] {
+                Tensor::FromValues<float>({3}, {1, 2});
+              }),
+              HasSubstr(at(last) + "2 values given for shape [3]"));
 }
 
 TEST(Tensor, CopiesShareTheBuffer) {

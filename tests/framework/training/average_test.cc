@@ -455,7 +455,7 @@ TEST(ParameterAverage, IsWhatABoundEvaluationSees) {
   Program main, startup;
   const ProgramGuard guard(&main, &startup);
   const Variable x = layers::Data("x", {-1, 2});
-  const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt});
+  const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = false});
   const auto test = main.CloneForTest();
   optimizer::Sgd({.learning_rate = 0.5f}).Minimize(layers::Mean(y));
   const ExponentialMovingAverage average({.decay = 0.5f});
@@ -486,7 +486,7 @@ TEST(ParameterAverage, IsEvaluatedWithBatchNormsOfAnyNetwork) {
   const Variable x = layers::Data("x", {-1, 2, 3, 3});
   const Variable depthwise = layers::BatchNorm(
       layers::Conv2d(x, {.filters = 2, .kernel = 2, .groups = 2, .depthwise = true}));
-  const Variable y = layers::BatchNorm(layers::Fc(depthwise, 2),
+  const Variable y = layers::BatchNorm(layers::Fc(depthwise, 2, {.num_flatten_dims = 1}),
                                        {.moving_mean_name = "mean", .moving_variance_name = "var"});
   const auto test = main.CloneForTest();
   optimizer::Sgd({.learning_rate = 0.5f}).Minimize(layers::Mean(layers::Square(y)));
@@ -532,7 +532,7 @@ TEST(ParameterAverage, OnHostChangesNoBitOnTheCpu) {
     Program main, startup;
     const ProgramGuard guard(&main, &startup);
     const Variable x = layers::Data("x", {-1, 2});
-    const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = std::nullopt});
+    const Variable y = layers::Fc(x, 1, {.param_attr = {.name = "w"}, .bias_attr = false});
     optimizer::Sgd({.learning_rate = 0.5f}).Minimize(layers::Mean(y));
     const ExponentialMovingAverage moving({.decay = 0.5f, .on_host = on_host});
     const ModelAverage window({.min_average_window = 2, .on_host = on_host});

@@ -36,8 +36,8 @@ class Network {
     const ProgramGuard guard(&main_, &startup_);
     const Variable x = layers::Data("x", {-1, 3});
     const Variable body =
-        layers::Fc(x, body_width, {.param_attr = {.name = "body"}, .bias_attr = std::nullopt});
-    output_ = layers::Fc(body, 2, {.param_attr = {.name = head}, .bias_attr = std::nullopt});
+        layers::Fc(x, body_width, {.param_attr = {.name = "body"}, .bias_attr = false});
+    output_ = layers::Fc(body, 2, {.param_attr = {.name = head}, .bias_attr = false});
     executor_.Run(startup_);
   }
 

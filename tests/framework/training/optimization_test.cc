@@ -13,6 +13,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::training {
@@ -42,7 +43,7 @@ class OptimizationTest : public ::testing::Test {
     startup_ = std::make_unique<Program>();
     const ProgramGuard guard(main_.get(), startup_.get());
     const Variable x = layers::Data("x", {-1, 2});
-    return Optimize(layers::Mean(layers::Fc(x, 1, {.bias_attr = std::nullopt})), options);
+    return Optimize(layers::Mean(layers::Fc(x, 1, {.bias_attr = false})), options);
   }
   std::vector<std::string> OpTypes() const {
     std::vector<std::string> types;

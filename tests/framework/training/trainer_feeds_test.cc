@@ -20,6 +20,7 @@
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/state_text.h"
 #include "framework/training/trainer.h"
+#include "framework/tuning/kernel_tuner.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff::training {

@@ -13,11 +13,13 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
 #include "framework/io/file_lock.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "framework/training/training_log.h"
 #include "models/common/classifier_program.h"
 #include "models/mlp/mlp.h"
 #include "tests/harness/full_disk.h"
@@ -94,7 +96,7 @@ TEST_F(TrainerTest, SaysWhatItComputesAgain) {
       [](const Variable& image, int64_t classes) {
         Variable hidden = image;
         for (int layer = 0; layer < 3; ++layer)
-          hidden = layers::Fc(hidden, kWidth, {.act = "gelu"});
+          hidden = layers::Fc(hidden, kWidth, {.num_flatten_dims = 1, .act = "gelu"});
         return layers::Fc(hidden, classes);
       },
       {.total_steps = 2}, 5);

@@ -9,8 +9,10 @@
 #include "framework/base/error.h"
 #include "framework/builder/nn.h"
 #include "framework/io/checkpoint.h"
+#include "framework/op/kernel.h"
 #include "framework/training/trainer.h"
 #include "framework/tuning/kernel_tuner.h"
+#include "framework/tuning/tuning_key.h"
 #include "models/common/classifier_program.h"
 #include "tests/harness/image_training.h"
 #include "tests/harness/temp_directory.h"
@@ -31,7 +33,7 @@ Variable TwoConvolutions(const Variable& image, int64_t classes) {
       layers::Conv2d(image, {.filters = 16, .kernel = 3, .padding = 1, .act = "relu"});
   const Variable second =
       layers::Conv2d(first, {.filters = 16, .kernel = 3, .padding = 1, .act = "relu"});
-  return layers::Fc(second, classes);
+  return layers::Fc(second, classes, {.num_flatten_dims = 1});
 }
 
 class TunedTrainingTest : public ::testing::Test {

@@ -37,7 +37,7 @@ Variable WideStaticRnn(int64_t steps, bool reverse) {
     const Variable x = rnn.StepInput(xs);
     const Variable before = rnn.Memory(first);
     const auto product = [&](const Variable& of, const char* name) {
-      return layers::Fc(of, kWide, {.param_attr = {.name = name}, .bias_attr = std::nullopt});
+      return layers::Fc(of, kWide, {.param_attr = {.name = name}, .bias_attr = false});
     };
     const Variable h = layers::Tanh(product(x, "u") + product(before, "w"));
     rnn.UpdateMemory(before, h);

@@ -11,6 +11,7 @@
 #include "framework/builder/variable.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
+#include "framework/plan/plan.h"
 
 namespace skiff {
 

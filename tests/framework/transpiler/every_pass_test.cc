@@ -36,7 +36,7 @@ using ::testing::IsEmpty;
 
 Variable ConvNorm(const Variable& x, int64_t filters, const std::string& act) {
   const Variable y =
-      layers::Conv2d(x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+      layers::Conv2d(x, {.filters = filters, .kernel = 3, .padding = 1, .bias_attr = false});
   return layers::BatchNorm(y, {.act = act});
 }
 
@@ -47,7 +47,8 @@ models::BuildLogits ResidualNet(int64_t filters) {
     x = layers::Pool2d(x, {.kernel = 2, .type = "max", .stride = 2});
     const Variable branch = ConvNorm(ConvNorm(x, filters, "relu"), filters, "");
     x = layers::Relu(x + branch);
-    return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), classes);
+    return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), classes,
+                      {.num_flatten_dims = 1});
   };
 }
 
@@ -99,7 +100,7 @@ models::BuildLogits NormNet(const NormNetSpec& spec) {
       return layers::Conv2d(y, {.filters = 9,
                                 .kernel = 3,
                                 .padding = 1,
-                                .bias_attr = std::nullopt,
+                                .bias_attr = false,
                                 .data_format = spec.norm.data_layout});
     };
     x = layers::Relu(layers::BatchNorm(conv(x), spec.norm));
@@ -107,7 +108,7 @@ models::BuildLogits NormNet(const NormNetSpec& spec) {
     const Variable branch = layers::BatchNorm(conv(x), spec.norm);
     x = layers::Relu(x + branch);
     x = layers::Pool2d(x, {.type = "avg", .global = true, .data_format = spec.norm.data_layout});
-    x = layers::Fc(x, classes);
+    x = layers::Fc(x, classes, {.num_flatten_dims = 1});
     return x.dtype() == image.dtype() ? x : layers::Cast(x, image.dtype());
   };
 }
@@ -137,7 +138,7 @@ models::BuildLogits AttentionNet(const layers::AttentionOptions& options) {
     constexpr int64_t kPixels = 36;
     Variable x = layers::Reshape(image, {0, 0, kPixels});
     x = layers::LayerNorm(x + layers::Attention(x, options), {.begin_norm_axis = 2});
-    return layers::Fc(x, classes);
+    return layers::Fc(x, classes, {.num_flatten_dims = 1});
   };
 }
 
@@ -169,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Projections, EveryPassOnAttention,
                                            AttentionNetSpec{.name = "packed",
                                                             .options = {.packed = true}},
                                            AttentionNetSpec{.name = "without_biases",
-                                                            .options = {.bias_attr = std::nullopt},
+                                                            .options = {.bias_attr = false},
                                                             .optimizer = "adam"}),
                          [](const auto& info) { return info.param.name; });
 
@@ -191,7 +192,8 @@ models::BuildLogits Encoder(bool norm_first) {
         x = norm(layers::Dropout(branch, 0.25f, {.implementation = "upscale_in_train"}) + x);
       }
     }
-    return layers::Fc(layers::Gelu(layers::Fc(norm(x), 7), /*approximate=*/true), classes);
+    return layers::Fc(layers::Gelu(layers::Fc(norm(x), 7), /*approximate=*/true), classes,
+                      {.num_flatten_dims = 1});
   };
 }
 

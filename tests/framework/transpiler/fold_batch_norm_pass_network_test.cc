@@ -13,11 +13,8 @@ namespace skiff {
 namespace {
 
 Variable Conv(const Variable& x, const std::string& data_format = "NCHW") {
-  return layers::Conv2d(x, {.filters = 3,
-                            .kernel = 3,
-                            .padding = 1,
-                            .bias_attr = std::nullopt,
-                            .data_format = data_format});
+  return layers::Conv2d(
+      x, {.filters = 3, .kernel = 3, .padding = 1, .bias_attr = false, .data_format = data_format});
 }
 
 Variable NormRelu(const Variable& x) { return layers::Relu(layers::BatchNorm(Conv(x))); }

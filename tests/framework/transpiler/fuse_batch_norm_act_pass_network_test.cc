@@ -13,7 +13,7 @@ namespace skiff {
 namespace {
 
 Variable Conv(const Variable& x) {
-  return layers::Conv2d(x, {.filters = 3, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+  return layers::Conv2d(x, {.filters = 3, .kernel = 3, .padding = 1, .bias_attr = false});
 }
 
 Variable NormRelu(const Variable& x) { return layers::Relu(layers::BatchNorm(Conv(x))); }

@@ -36,8 +36,10 @@ TEST(FuseBiasActPass, FusesTheBiasOfAConvolution) {
 }
 
 TEST(FuseBiasActPass, FusesTheBiasOfAFullyConnectedLayer) {
-  ExpectFused(BoundNetwork([](const Variable& x) { return layers::Fc(x, 5, {.act = "relu"}); }), 1,
-              1);
+  ExpectFused(BoundNetwork([](const Variable& x) {
+                return layers::Fc(x, 5, {.num_flatten_dims = 1, .act = "relu"});
+              }),
+              1, 1);
   // The last dim of three.
   const BoundNetwork rows(
       [](const Variable& x) { return layers::Fc(x, 5, {.num_flatten_dims = 2, .act = "relu"}); });
@@ -137,8 +139,9 @@ TEST(FuseBiasActPass, FusesGeluAlongTheLastDim) {
 }
 
 TEST(FuseBiasActPass, KeepsTheFormOfGelu) {
-  const BoundNetwork network(
-      [](const Variable& x) { return layers::Gelu(layers::Fc(x, 5), /*approximate=*/true); });
+  const BoundNetwork network([](const Variable& x) {
+    return layers::Gelu(layers::Fc(x, 5, {.num_flatten_dims = 1}), /*approximate=*/true);
+  });
   ExpectGelu(network, 1, 1);
   for (const Instruction& instruction : network.plan().instructions) {
     if (!instruction.op->type.starts_with("bias_gelu")) continue;
@@ -158,7 +161,8 @@ TEST(FuseBiasActPass, GivesGeluTheSameValues) {
 
 TEST(FuseBiasActPass, FusesGeluWithABiasThatIsNotTrained) {
   const BoundNetwork network([](const Variable& x) {
-    return layers::Fc(x, 5, {.bias_attr = ParamAttr{.trainable = false}, .act = "gelu"});
+    return layers::Fc(
+        x, 5, {.num_flatten_dims = 1, .bias_attr = ParamAttr{.trainable = false}, .act = "gelu"});
   });
   ExpectGelu(network, 1, 1);
 }
@@ -169,12 +173,12 @@ TEST(FuseBiasActPass, LeavesGeluOfImagesAndOfOtherSums) {
              }),
              0, 0);
   ExpectGelu(BoundNetwork([](const Variable& x) {
-               const Variable y = layers::Fc(x, 5, {.bias_attr = std::nullopt});
+               const Variable y = layers::Fc(x, 5, {.num_flatten_dims = 1, .bias_attr = false});
                return layers::Gelu(y + y);
              }),
              0, 0);
   ExpectGelu(BoundNetwork([](const Variable& x) {
-               const Variable sum = layers::Fc(x, 5);
+               const Variable sum = layers::Fc(x, 5, {.num_flatten_dims = 1});
                return layers::Gelu(sum) + layers::Tanh(sum);
              }),
              0, 0);
@@ -183,7 +187,7 @@ TEST(FuseBiasActPass, LeavesGeluOfImagesAndOfOtherSums) {
 TEST(FuseBiasActPass, LeavesGeluIfItsSumOrTheSumsGradientIsFetched) {
   std::string sum;
   const auto network = [&](const Variable& x) {
-    const Variable biased = layers::Fc(x, 5);
+    const Variable biased = layers::Fc(x, 5, {.num_flatten_dims = 1});
     sum = biased.name();
     return layers::Gelu(biased);
   };

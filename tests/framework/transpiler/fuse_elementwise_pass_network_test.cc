@@ -124,7 +124,7 @@ TEST(FuseElementwisePass, FusesRowsOfRepeatedTensors) {
 TEST(FuseElementwisePass, FusesBlockedLayouts) {
   if (PreferredChannelBlock() == 1) GTEST_SKIP() << "this processor has no blocked layouts";
   const auto conv = [](const Variable& x) {
-    return layers::Conv2d(x, {.filters = 20, .kernel = 3, .bias_attr = std::nullopt});
+    return layers::Conv2d(x, {.filters = 20, .kernel = 3, .bias_attr = false});
   };
   ExpectTheSameInNoMoreMemory(
       [&](const Variable& x) { return conv(layers::Relu(conv(x) + conv(x))); },

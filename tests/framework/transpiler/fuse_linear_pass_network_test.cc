@@ -16,7 +16,7 @@ using Network = std::function<Variable(const Variable&)>;
 
 // Two layers: one bias is the product's, the other one that of the relu.
 Variable TwoLayers(const Variable& x) {
-  return layers::Fc(layers::Fc(x, 6, {.act = "tanh"}), 5, {.act = "relu"});
+  return layers::Fc(layers::Fc(x, 6, {.num_flatten_dims = 1, .act = "tanh"}), 5, {.act = "relu"});
 }
 
 TEST(FuseLinearPass, LeavesABiasToAPassThatFusesMore) {
@@ -56,7 +56,9 @@ TEST(FuseLinearPass, LeavesAWeightThatIsWrittenBeforeTheAddition) {
       return;
     }
   };
-  const Network network = [](const Variable& x) { return layers::Fc(x, 6, {.act = "tanh"}); };
+  const Network network = [](const Variable& x) {
+    return layers::Fc(x, 6, {.num_flatten_dims = 1, .act = "tanh"});
+  };
   EXPECT_EQ(BoundNetwork(network, {.trains = false}).Count("linear"), 1);
   EXPECT_EQ(BoundNetwork(network, {.trains = false, .edit = edit}).Count("linear"), 0);
 }

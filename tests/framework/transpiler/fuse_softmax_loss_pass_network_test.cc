@@ -20,7 +20,9 @@ namespace {
 // One class for each of the two images, all 0.
 Variable Labels() { return layers::FillConstant({2, 1}, DType::kInt64, 0); }
 
-Variable Probabilities(const Variable& x) { return layers::Softmax(layers::Fc(x, 5)); }
+Variable Probabilities(const Variable& x) {
+  return layers::Softmax(layers::Fc(x, 5, {.num_flatten_dims = 1}));
+}
 
 void ExpectFused(const BoundNetwork& network, int64_t forward, int64_t backward) {
   EXPECT_EQ(network.Count("softmax_with_cross_entropy"), forward);
@@ -108,7 +110,8 @@ TEST(FuseSoftmaxLossPass, LeavesLabelsThatAreComputedLater) {
 TEST(FuseSoftmaxLossPass, LeavesOtherAxes) {
   const BoundNetwork network([](const Variable& x) {
     const Variable labels = Labels();
-    return layers::CrossEntropy(layers::Softmax(layers::Fc(x, 5), 0), labels);
+    return layers::CrossEntropy(layers::Softmax(layers::Fc(x, 5, {.num_flatten_dims = 1}), 0),
+                                labels);
   });
   ExpectFused(network, 0, 0);
 }
@@ -145,7 +148,7 @@ TEST(FuseSoftmaxLossPass, SkipsIgnoredItemsIfNobodyReadsTheirProbabilities) {
 TEST(FuseSoftmaxLossPass, SkipsIgnoredItemsOfALossOfLogits) {
   const BoundNetwork network([](const Variable& x) {
     const Variable labels = Labels();
-    return layers::SoftmaxWithCrossEntropy(layers::Fc(x, 5), labels);
+    return layers::SoftmaxWithCrossEntropy(layers::Fc(x, 5, {.num_flatten_dims = 1}), labels);
   });
   EXPECT_EQ(CountSkipping(network), 2);
 }

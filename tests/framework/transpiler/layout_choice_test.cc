@@ -14,6 +14,7 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/tensor/layout_copy.h"
+#include "framework/transpiler/pass.h"
 #include "tests/framework/executor/tiny_ops.h"
 
 namespace skiff {

@@ -8,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
+#include "framework/plan/plan.h"
 #include "framework/tensor/layout_copy.h"
 #include "tests/framework/executor/tiny_ops.h"
 

@@ -16,7 +16,7 @@ const Shape kImage = {4, 8, 16, 16};
 
 Variable ConvNormRelu(const Variable& x) {
   const Variable y =
-      layers::Conv2d(x, {.filters = 8, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+      layers::Conv2d(x, {.filters = 8, .kernel = 3, .padding = 1, .bias_attr = false});
   return layers::BatchNorm(y, {.act = "relu"});
 }
 
@@ -35,7 +35,7 @@ TEST(ReplayActivationPass, ReplaysWhatBackwardConvolutionsRead) {
 TEST(ReplayActivationPass, ReplaysANormWithoutARelu) {
   const BoundNetwork network([](const Variable& x) {
     const Variable y =
-        layers::Conv2d(x, {.filters = 8, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+        layers::Conv2d(x, {.filters = 8, .kernel = 3, .padding = 1, .bias_attr = false});
     return ConvNormRelu(layers::BatchNorm(y));
   });
   EXPECT_EQ(network.Count("batch_norm"), 1);
@@ -69,7 +69,7 @@ TEST(ReplayActivationPass, LeavesWhatIsFetched) {
 TEST(ReplayActivationPass, LeavesWhatSomethingWasAddedTo) {
   const BoundNetwork network([](const Variable& x) {
     const Variable y =
-        layers::Conv2d(x, {.filters = 3, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+        layers::Conv2d(x, {.filters = 3, .kernel = 3, .padding = 1, .bias_attr = false});
     return ConvNormRelu(layers::Relu(layers::BatchNorm(y) + x));
   });
   EXPECT_EQ(network.Count("batch_norm_act"), 2);

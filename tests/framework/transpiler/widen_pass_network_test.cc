@@ -70,7 +70,7 @@ TEST(WidenPass, RunsTheFloat32KernelThatIsForced) {
   EXPECT_EQ(casts(product, "matmul_v2", "plain"), casts(product, "matmul_v2", "widened"));
   EXPECT_GE(casts(product, "matmul_v2", "plain"), 4) << "two of the program, two of the product";
   const auto convolution = [](const Variable& x) {
-    return layers::Conv2d(x, {.filters = 2, .kernel = 3, .bias_attr = std::nullopt});
+    return layers::Conv2d(x, {.filters = 2, .kernel = 3, .bias_attr = false});
   };
   EXPECT_EQ(casts(convolution, "conv2d", "onednn"), casts(convolution, "conv2d", "widened"));
   // There is a kernel of that name for half, which the pass leaves alone.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/base/error.h"
+#include "framework/tuning/machine_difference.h"
 
 namespace skiff {
 namespace {

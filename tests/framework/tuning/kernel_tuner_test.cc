@@ -5,6 +5,7 @@
 
 #include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
+#include "framework/tuning/tuning_key.h"
 #include "tests/framework/tuning/candidates.h"
 #include "tests/harness/temp_directory.h"
 #include "tests/harness/thread_count.h"

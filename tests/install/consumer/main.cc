@@ -81,7 +81,8 @@ Variable LeNet(Variable x) {
   x = layers::Pool2d(x, {.kernel = 2, .stride = 2});
   x = SwishBeta(layers::Conv2d(x, {.filters = 16, .kernel = 5}), 1.5f);
   x = layers::Pool2d(x, {.kernel = 2, .stride = 2});
-  x = layers::Fc(x, 120, {.act = "swish_beta"});  // every layer knows it by name, too
+  x = layers::Fc(
+      x, 120, {.num_flatten_dims = 1, .act = "swish_beta"});  // every layer knows it by name, too
   return layers::Fc(layers::Fc(x, 84, {.act = "relu"}), 10);
 }
 

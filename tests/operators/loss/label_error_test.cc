@@ -30,8 +30,6 @@ const std::vector<LossOp>& LossOps() {
   static const auto& ops = *new std::vector<LossOp>{
       {"cross_entropy", "X", "Y", ""},
       {"cross_entropy_grad", "X", "X@GRAD", "Y@GRAD"},
-      {"logits_cross_entropy", "Logits", "Loss", ""},
-      {"logits_cross_entropy_grad", "Logits", "Logits@GRAD", "Loss@GRAD"},
       {"softmax_with_cross_entropy", "Logits", "Loss", ""},
       {"softmax_with_cross_entropy", "Logits", "Loss", "", false},
       {"softmax_with_cross_entropy_grad", "Softmax", "Logits@GRAD", "Loss@GRAD"},

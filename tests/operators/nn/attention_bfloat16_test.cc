@@ -169,6 +169,10 @@ class Formulas {
   Row RowOf(int64_t n, int64_t h, int64_t q) const {
     int64_t visible = keys_;
     if (std::get<bool>(op_.attrs.at("causal"))) visible = q + 1 + keys_ - queries_;
+    if (Has("Positions")) {
+      const auto first = static_cast<int64_t>(NumberAt(ArrayOf("Positions"), n * queries_));
+      visible = q + 1 + std::clamp<int64_t>(first, 0, keys_ - queries_);
+    }
     if (Has("KeyLengths"))
       visible = std::min(visible, static_cast<int64_t>(NumberAt(ArrayOf("KeyLengths"), n)));
     const double scale = std::get<float>(op_.attrs.at("scale"));

@@ -1,4 +1,4 @@
-// Lengths that attention refuses on a device. Skipped if there is none.
+// Lengths and positions that ops refuse on a device. Skipped if there is none.
 #include <gtest/gtest.h>
 
 #ifdef WITH_CUDA
@@ -17,7 +17,22 @@
 namespace skiff::harness {
 namespace {
 
-// Runs attention to 7 keys; returns the message of its Error, empty if there is none.
+// Runs the op; returns the message of its Error, empty if there is none.
+std::string ErrorOf(const OpRegistry& registry, const OpCase& op_case, Place place) {
+  const Op op = MakeOp(op_case);
+  const NamedTensors inputs = MakeInputs(op_case, DType::kFloat32);
+  PreparedOp prepared(registry, op, inputs, {.place = place});
+  prepared.Load(inputs, 0xFF);
+  try {
+    prepared.Run();
+    prepared.Wait();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The same for attention to 7 keys.
 std::string ErrorOf(const std::vector<double>& lengths, int64_t queries, Place place) {
   OpRegistry registry;
   RegisterNnOps(registry);
@@ -28,17 +43,7 @@ std::string ErrorOf(const std::vector<double>& lengths, int64_t queries, Place p
                                     {"Value", {Uniform({3, 7, 4}, 3)}},
                                     {"KeyLengths", {Values({3}, lengths, DType::kInt64)}}},
                          .outputs = {{"Out", 1}, {"RowMax", 1}, {"RowSum", 1}, {"DropoutKey", 1}}};
-  const Op op = MakeOp(attention);
-  const NamedTensors inputs = MakeInputs(attention, DType::kFloat32);
-  PreparedOp prepared(registry, op, inputs, {.place = place});
-  prepared.Load(inputs, 0xFF);
-  try {
-    prepared.Run();
-    prepared.Wait();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return ErrorOf(registry, attention, place);
 }
 
 TEST(AttentionOnCuda, RefusesTheLengthsThatTheCpuRefuses) {
@@ -52,6 +57,29 @@ TEST(AttentionOnCuda, RefusesTheLengthsThatTheCpuRefuses) {
   }
   EXPECT_EQ(ErrorOf({0, 7, 8}, 2, Place::Cuda()),
             "multihead_attention: KeyLengths[2] is 8, expected 0 to the 7 keys");
+}
+
+// Returns the message of the Error of 3 tokens in each of 3 sequences; empty if there is none.
+std::string ErrorOfStarts(const std::vector<double>& starts, Place place) {
+  OpRegistry registry;
+  RegisterNnOps(registry);
+  const OpCase positions{.name = "starts",
+                         .type = "token_positions",
+                         .inputs = {{"X", {Integers({3, 3}, 1, 0, 9)}},
+                                    {"Start", {Values({3}, starts, DType::kInt64)}}},
+                         .attrs = {{"limit", 10}},
+                         .outputs = {{"Out", 1}}};
+  return ErrorOf(registry, positions, place);
+}
+
+TEST(AttentionOnCuda, RefusesThePositionsThatTheCpuRefuses) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no device";
+  for (const std::vector<double>& starts :
+       {std::vector<double>{0, 7, 3}, {0, 8, 3}, {7, 7, -1}, {1, -5, 9}}) {
+    EXPECT_EQ(ErrorOfStarts(starts, Place::Cuda()), ErrorOfStarts(starts, Place::Cpu()));
+  }
+  EXPECT_EQ(ErrorOfStarts({0, 7, 8}, Place::Cuda()),
+            "token_positions: Start[2] is 8, expected 0 to 7 for 3 tokens at positions below 10");
 }
 
 }  // namespace

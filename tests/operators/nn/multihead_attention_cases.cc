@@ -24,8 +24,9 @@ struct AttentionSpec {
   bool causal = false;
   float dropout = 0;
   bool is_test = false;
-  int32_t seed = 7;                       // of dropout
-  std::vector<int64_t> key_lengths = {};  // empty: none
+  int32_t seed = 7;                        // of dropout
+  std::vector<int64_t> key_lengths = {};   // empty: none
+  std::vector<int64_t> first_places = {};  // of the queries of each sequence; empty: no Positions
   bool benchmark_only = false;
 };
 
@@ -90,6 +91,10 @@ QueryResult Attend(const AttentionSpec& spec, const Arrays& inputs, int64_t n, i
   const Columns key(spec, inputs, 1);
   const Columns value(spec, inputs, 2);
   int64_t visible = spec.causal ? q + 1 + spec.keys - spec.queries : spec.keys;
+  if (!spec.first_places.empty()) {
+    const int64_t first = spec.first_places[static_cast<size_t>(n)];
+    visible = q + 1 + std::clamp<int64_t>(first, 0, spec.keys - spec.queries);
+  }
   if (!spec.key_lengths.empty())
     visible = std::min(visible, spec.key_lengths[static_cast<size_t>(n)]);
   QueryResult result;
@@ -136,6 +141,14 @@ Array LengthsOf(const AttentionSpec& spec) {
   return Values({spec.batch}, {spec.key_lengths.begin(), spec.key_lengths.end()}, DType::kInt64);
 }
 
+Array PositionsOf(const AttentionSpec& spec) {
+  std::vector<double> positions;
+  for (const int64_t first : spec.first_places) {
+    for (int64_t q = 0; q < spec.queries; ++q) positions.push_back(static_cast<double>(first + q));
+  }
+  return Values({spec.batch, spec.queries}, std::move(positions), DType::kInt64);
+}
+
 OpCase MultiheadAttentionCase(const AttentionSpec& spec) {
   const int64_t columns = spec.heads * spec.width;
   OpCase op_case;
@@ -151,6 +164,7 @@ OpCase MultiheadAttentionCase(const AttentionSpec& spec) {
   }
   if (spec.bias.rank() > 0) op_case.inputs["Bias"] = {Uniform(spec.bias, 4)};
   if (!spec.key_lengths.empty()) op_case.inputs["KeyLengths"] = {LengthsOf(spec)};
+  if (!spec.first_places.empty()) op_case.inputs["Positions"] = {PositionsOf(spec)};
   op_case.attrs = {{"num_heads", static_cast<int32_t>(spec.heads)},
                    {"scale", spec.scale},
                    {"causal", spec.causal},
@@ -257,6 +271,36 @@ std::vector<AttentionSpec> SmallSpecs() {
        .bias = {2, 1, 5, 67},
        .dropout = 0.3f,
        .key_lengths = {31, 66}},
+      {.name = "one_query_of_a_cache",
+       .queries = 1,
+       .keys = 70,
+       .causal = true,
+       .first_places = {0, 66}},
+      {.name = "queries_of_a_cache",
+       .queries = 7,
+       .keys = 20,
+       .causal = true,
+       .dropout = 0.3f,
+       .first_places = {5, 13}},
+      {.name = "tiles_of_a_cache",
+       .queries = 70,
+       .keys = 140,
+       .width = 3,
+       .causal = true,
+       .first_places = {0, 61}},
+      {.name = "one_head_of_a_cache",
+       .batch = 1,
+       .heads = 1,
+       .queries = 100,
+       .keys = 200,
+       .width = 3,
+       .causal = true,
+       .first_places = {37}},
+      {.name = "places_beyond_the_cache",
+       .queries = 3,
+       .keys = 9,
+       .causal = true,
+       .first_places = {-2, 8}},
       {.name = "no_sequences", .batch = 0},
       {.name = "no_queries", .queries = 0},
       {.name = "no_keys", .keys = 0},
@@ -293,6 +337,13 @@ std::vector<AttentionSpec> BenchmarkSpecs() {
   // The memory of all scores would be 4, 16 and 64 times as much.
   for (const int64_t length : {512, 1024, 2048, 4096})
     specs.push_back(BenchmarkSpec("length_" + std::to_string(length), 1, 4, length));
+  specs.push_back(BenchmarkSpec("causal_2048", 1, 4, 2048));
+  specs.back().causal = true;
+  AttentionSpec step = BenchmarkSpec("step_of_gpt2", 1, 12, 1024);
+  step.queries = 1;
+  step.causal = true;
+  step.first_places = {511};
+  specs.push_back(step);
   return specs;
 }
 

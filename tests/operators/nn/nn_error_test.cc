@@ -23,6 +23,9 @@ TEST_F(NnError, NormalizationsNameWhatDoesNotFit) {
        {"layer_norm", {{"X", {2, 3, 4}}, {"Scale", {4}}}, y, {}, "expected [12]"},
        {"layer_norm", {{"X", {2, 3, 4}}, {"Bias", {3, 4}}}, y, {}, "Bias of shape [3, 4]"},
        {"layer_norm", {{"X", {2, 3}}}, y, {{"epsilon", -1.0f}}, "epsilon"},
+       {"rms_norm", {{"X", {2, 3}}}, y, {{"begin_norm_axis", int32_t{0}}}, "begin_norm_axis = 0"},
+       {"rms_norm", {{"X", {2, 3, 4}}, {"Scale", {4}}}, y, {}, "expected [12]"},
+       {"rms_norm", {{"X", {2, 3}}}, y, {{"epsilon", -1.0f}}, "epsilon"},
        {"group_norm", {{"X", {2, 4, 3}}}, y, {}, "groups = -1"},
        {"group_norm", {{"X", {2, 4, 3}}}, y, {{"groups", int32_t{3}}}, "divisor of the 4 channels"},
        {"group_norm", {{"X", {4}}}, y, {{"groups", int32_t{2}}}, "rank of at least 2"},
@@ -38,6 +41,67 @@ TEST_F(NnError, NormalizationsNameWhatDoesNotFit) {
         "expected [4]"},
        {"instance_norm", {{"X", {2, 3, 1, 1, 1, 1}}}, y, {}, "rank from 2 to 5"},
        {"instance_norm", {{"X", {2, 3, 4}}, {"Scale", {2}}}, y, {}, "expected [3]"}});
+}
+
+TEST_F(NnError, AttentionNamesWhatDoesNotFit) {
+  const auto attention = [](const std::string& slot, const Shape& shape, const AttributeMap& attrs,
+                            const std::string& message) {
+    return RefusedOp{
+        "multihead_attention",
+        {{"Query", {2, 3, 4}}, {"Key", {2, 5, 4}}, {"Value", {2, 5, 4}}, {slot, shape}},
+        {"Out"},
+        attrs,
+        message};
+  };
+  const AttributeMap causal = {{"causal", true}};
+  ExpectRefused(registry_, {attention("Positions", {2, 3}, causal, "Positions is float32"),
+                            attention("Positions", {2, 3}, {}, "found Positions without causal"),
+                            {"multihead_attention",
+                             {{"Query", {2, 3, 4}},
+                              {"Key", {2, 5, 4}},
+                              {"Value", {2, 5, 4}},
+                              {"KeyLengths", {2}},
+                              {"Positions", {2, 3}}},
+                             {"Out"},
+                             causal,
+                             "found Positions and KeyLengths"},
+                            attention("Bias", {4, 5}, causal, "Bias has the shape [4, 5]"),
+                            attention("KeyLengths", {2}, {}, "KeyLengths is float32")});
+}
+
+TEST_F(NnError, PositionsNameWhatDoesNotFit) {
+  const std::vector<std::string> out = {"Out"};
+  const auto write = [&](const Shape& cache, const Shape& x, const std::string& message) {
+    return RefusedOp{
+        "write_to_cache", {{"Cache", cache}, {"X", x}, {"Positions", {2, 3}}}, out, {}, message};
+  };
+  const auto rotary = [&](const Shape& x, const AttributeMap& attrs, const std::string& message) {
+    return RefusedOp{"rotary_embedding", {{"X", x}}, out, attrs, message};
+  };
+  ExpectRefused(
+      registry_,
+      {{"token_positions", {{"X", {2}}}, out, {}, "X has the shape [2], expected [N, L, ...]"},
+       {"token_positions", {{"X", {2, 3}}, {"Start", {2}}}, out, {}, "Start is float32"},
+       {"token_positions",
+        {{"X", {2, 5}}},
+        out,
+        {{"limit", int32_t{4}}},
+        "5 tokens in a sequence, expected at most the limit, 4"},
+       {"token_positions", {{"X", {2, 5}}}, out, {{"limit", int32_t{-1}}}, "limit"},
+       write({2, 5, 4}, {2, 3}, "expected [N, capacity, ...] and [N, L, ...]"),
+       write({2, 5, 4}, {2, 3, 5}, "X is float32 [2, 3, 5]"),
+       write({2, 2, 4}, {2, 3, 4}, "X has 3 rows for each sequence, expected at most the 2"),
+       write({2, 5, 4}, {2, 3, 4}, "Positions is float32"),
+       rotary({2, 6}, {}, "X has the shape [2, 6], expected [N, L, columns]"),
+       rotary({2, 3, 6}, {{"num_heads", int32_t{2}}},
+              "6 columns of X can't be 2 heads of an even width"),
+       rotary({2, 3, 6}, {{"num_heads", int32_t{0}}}, "num_heads"),
+       rotary({2, 3, 6}, {{"base", 0.0f}}, "base"),
+       {"rotary_embedding",
+        {{"X", {2, 3, 6}}, {"Positions", {2, 3}}},
+        out,
+        {},
+        "Positions is float32"}});
 }
 
 TEST_F(NnError, ConvolutionsNameWhatDoesNotFit) {

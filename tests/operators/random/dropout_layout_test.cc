@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "framework/tensor/philox.h"
 #include "skiff/skiff.h"
 
 namespace skiff {
@@ -23,7 +24,7 @@ void Build(Net* net, bool with_dropout) {
   ProgramGuard guard(&net->main, &net->startup);
   const Variable image = layers::Data("image", {-1, 3, 17, 17});
   const auto conv = [](const Variable& x) {
-    return layers::Conv2d(x, {.filters = 32, .kernel = 3, .padding = 1, .bias_attr = std::nullopt});
+    return layers::Conv2d(x, {.filters = 32, .kernel = 3, .padding = 1, .bias_attr = false});
   };
   const Variable x = conv(image);
   net->dropped = with_dropout ? layers::Dropout(x, 0.5f) : layers::Relu(x);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/io/file.h"
 #include "framework/io/npz.h"
 #include "framework/io/safetensors.h"
 #include "framework/ir/codec.h"

@@ -1,0 +1,16 @@
+// Which runs of a training program update its parameters.
+#pragma once
+
+#include <cstdint>
+
+namespace skiff {
+
+// Persistable int64 [1]: how many updates were skipped because a gradient wasn't finite.
+inline constexpr const char* kSkippedUpdates = "@SKIPPED_UPDATES@";
+
+struct GradientMerge {
+  int64_t steps = 1;  // runs from one update to the next
+  bool mean = true;   // the mean of their gradients; false: the sum
+};
+
+}  // namespace skiff

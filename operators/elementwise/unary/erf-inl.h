@@ -1,0 +1,23 @@
+// erf: Out = 2 / sqrt(pi) * the integral of exp(-t^2) from 0 to X. Source: Fluid's erf.
+//
+// X@GRAD = Out@GRAD * 2 / sqrt(pi) * exp(-X^2).
+struct ErfFormula {
+  static constexpr UnaryFacts kFacts = {
+      .type = "erf",
+      .doc = "Out = erf(X), which is 2 / sqrt(pi) * the integral of exp(-t^2) from 0 to X.",
+      .grad_doc = "X@GRAD = Out@GRAD * 2 / sqrt(pi) * exp(-X^2).",
+      .grad_reads = "X",
+      .zero_preserving = true,
+      .grad_zero_preserving = true,
+      .has_vectors = false};
+
+  template <class V>
+  constexpr V Value(V x) const {
+    return std::erf(x);
+  }
+
+  template <class V>
+  constexpr V Gradient(V x, V dout) const {
+    return dout * (static_cast<V>(1.1283791670955126) * Exp(-x * x));
+  }
+};

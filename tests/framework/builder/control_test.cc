@@ -1,0 +1,65 @@
+#include "framework/builder/control.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/tensor.h"
+#include "framework/executor/executor.h"
+#include "framework/ir/program.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Bools = std::vector<bool>;
+
+// The bools that `layer` makes of x = (-1, 2, NaN).
+Bools Holds(const std::function<Variable(const Variable& x)>& layer) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const Variable y = layer(layers::Data("x", {3}));
+  EXPECT_TRUE(y.var().stop_gradient);
+  Executor executor;
+  return executor.Compile(main)
+      .Run({{"x", Tensor::FromValues<float>({3}, {-1, 2, NAN})}}, {y})[0]
+      .ToVector<bool>();
+}
+
+TEST(Comparisons, TakeNumbers) {
+  EXPECT_EQ(Holds([](const Variable& x) { return layers::Equal(x, 2); }), (Bools{0, 1, 0}));
+  EXPECT_EQ(Holds([](const Variable& x) { return layers::NotEqual(x, 2); }), (Bools{1, 0, 1}));
+  EXPECT_EQ(Holds([](const Variable& x) { return layers::LessThan(x, 2); }), (Bools{1, 0, 0}));
+  EXPECT_EQ(Holds([](const Variable& x) { return layers::LessEqual(x, 2); }), (Bools{1, 1, 0}));
+  EXPECT_EQ(Holds([](const Variable& x) { return layers::GreaterThan(x, -1); }), (Bools{0, 1, 0}));
+  EXPECT_EQ(Holds([](const Variable& x) { return layers::GreaterEqual(x, -1); }), (Bools{1, 1, 0}));
+}
+
+TEST(Comparisons, CompareWholeNumbersExactly) {
+  const double number = 9007199254740991;  // 2^53 - 1, which no float is
+  EXPECT_EQ(Holds([=](const Variable&) {
+              return layers::Equal(layers::AssignValue({2}, std::vector<int64_t>{9007199254740991,
+                                                                                 9007199254740990}),
+                                   number);
+            }),
+            (Bools{1, 0}));
+  EXPECT_THAT(InvalidArgumentText([] {
+                Holds([](const Variable&) { return layers::LessThan(layers::Range(0, 3), 0.3); });
+              }),
+              HasSubstr("0.3 is not a whole number"));
+}
+
+TEST(IsNan, IsTrueOfNaNAlone) {
+  EXPECT_EQ(Holds([](const Variable& x) { return layers::IsNan(x); }), (Bools{0, 0, 1}));
+}
+
+}  // namespace
+}  // namespace skiff
