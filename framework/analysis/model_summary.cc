@@ -21,12 +21,12 @@ bool IsForward(const Op& op) {
   return !is_training && op.type != "feed" && op.type != "fetch";
 }
 
-// Returns the names that ops write, but for feed ops.
+// Returns the names that forward ops write.
 std::set<std::string> ComputedNames(const Program& program) {
   std::set<std::string> names;
   for (size_t k = 0; k < program.block_count(); ++k) {
     for (const auto& op : program.block(static_cast<int32_t>(k))->ops()) {
-      if (op->type == "feed") continue;
+      if (!IsForward(*op)) continue;
       for (std::string& name : op->OutputNames()) names.insert(std::move(name));
     }
   }
@@ -34,8 +34,8 @@ std::set<std::string> ComputedNames(const Program& program) {
 }
 
 // Gives the feeds the dims that the options give.
-void SetFeeds(const SummaryOptions& options, Program* program) {
-  const std::set<std::string> computed = ComputedNames(*program);
+void SetFeeds(const SummaryOptions& options, const std::set<std::string>& computed,
+              Program* program) {
   const std::set<std::string> read = NamesRead(*program);
   const auto is_feed = [&](const Var& var) {
     return !var.persistable && read.contains(var.name) && !computed.contains(var.name);
@@ -52,12 +52,22 @@ void SetFeeds(const SummaryOptions& options, Program* program) {
   }
 }
 
-std::string LayerOf(const Op& op) {
-  const std::vector<std::string> outputs = op.OutputNames();
-  const std::string& first = outputs.empty() ? op.type : outputs[0];
+// Returns the first output of the op, in the order of its definition, that isn't a statistic of the
+// scope; nullptr if there is none.
+const Var* OutputOf(const OpRegistry& registry, const Block& block, const Op& op) {
+  const OpDef* def = registry.Find(op.type);
+  for (const std::string& name : def == nullptr ? op.OutputNames() : OutputOrder(*def, op)) {
+    const Var* var = block.FindVar(name);
+    if (var != nullptr && !var->persistable) return var;
+  }
+  return nullptr;
+}
+
+std::string LayerOf(const Op& op, const Var* output) {
+  const std::string& name = output == nullptr ? op.type : output->name;
   std::string scope = op.Attr<std::string>(kOpNamescopeAttr, "");
   if (scope.starts_with("/")) scope.erase(0, 1);
-  return scope + first.substr(0, first.find(".tmp_"));
+  return scope + name.substr(0, name.find(".tmp_"));
 }
 
 // Returns the FLOP of an op with a rule for them; nothing if a dim isn't known.
@@ -133,7 +143,8 @@ ModelSummary Summarize(const Program& program, const SummaryOptions& options,
   SKIFF_ENFORCE(options.batch_size >= 0, kInvalidArgument,
                 "summary: batch_size = ", options.batch_size, ", expected no negative number");
   const std::unique_ptr<Program> copy = program.Clone();
-  SetFeeds(options, copy.get());
+  const std::set<std::string> computed = ComputedNames(*copy);
+  SetFeeds(options, computed, copy.get());
   const bool infers = options.batch_size > 0 || !options.feeds.empty();
   Block* root = copy->root();
   ModelSummary summary;
@@ -142,16 +153,17 @@ ModelSummary Summarize(const Program& program, const SummaryOptions& options,
     Op* op = root->ops()[i].get();
     if (!IsForward(*op)) continue;
     if (infers) InferOp(registry, root, op);
-    const std::string name = LayerOf(*op);
+    const Var* output = OutputOf(registry, *root, *op);
+    const std::string name = LayerOf(*op, output);
     if (summary.layers.empty() || summary.layers.back().name != name) {
       summary.layers.push_back({.name = name});
     }
     LayerSummary& layer = summary.layers.back();
     layer.ops.push_back(op->type);
-    const std::vector<std::string> outputs = op->OutputNames();
-    if (!outputs.empty()) layer.output = Shape(std::span(root->GetVar(outputs[0])->dims));
+    if (output != nullptr) layer.output = MetaOf(*output).shape;
     for (const VarUse& use : UsesOf(registry, *root, i).vars) {
-      if (!use.var->is_parameter || !counted.insert(use.var).second) continue;
+      if (!use.var->is_parameter || computed.contains(use.var->name)) continue;
+      if (!counted.insert(use.var).second) continue;
       const int64_t elements = MetaOf(*use.var).shape.element_count();
       layer.parameters += elements;
       if (use.var->trainable && !use.var->stop_gradient) layer.trainable_parameters += elements;

@@ -17,7 +17,9 @@ namespace skiff {
 struct LayerSummary {
   std::string name = {};              // "fc_0", with the name scope before it if there is one
   std::vector<std::string> ops = {};  // their types, in order
-  Shape output = {};                  // of the last one's first output; -1: unknown until a run
+  // Of the last one's first output in the order of its definition, running statistics aside; -1:
+  // unknown until a run.
+  Shape output = {};
   // Elements of the parameters that the layer reads, in sub-blocks, too, and no layer before it
   // does; and of those that are trained.
   int64_t parameters = 0;
@@ -46,10 +48,10 @@ struct SummaryOptions {
 };
 
 // Summarizes the forward ops of the program, so a training program like its clone for evaluation.
-// Parameters are the variables marked as such: running statistics are none, nor are states of an
-// optimizer. FLOP inside of sub-blocks (loops) aren't counted. Throws an Error: kInvalidArgument if
-// batch_size is negative; kNotFound for a shape of what is no feed; and, with a batch size or
-// shapes of feeds, what the shape rules of ops throw.
+// Parameters are the variables marked as such that no forward op writes: running statistics are
+// none, nor are states of an optimizer. FLOP inside of sub-blocks (loops) aren't counted. Throws an
+// Error: kInvalidArgument if batch_size is negative; kNotFound for a shape of what is no feed; and,
+// with a batch size or shapes of feeds, what the shape rules of ops throw.
 //
 //   std::cout << Summarize(main, {.batch_size = 1}).Text();
 ModelSummary Summarize(const Program& program, const SummaryOptions& options = {},

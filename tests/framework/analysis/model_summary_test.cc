@@ -81,6 +81,7 @@ TEST_F(ModelSummaryTest, IsThatOfTheForwardPass) {
 TEST_F(ModelSummaryTest, LeavesOpenWhatTheProgramLeavesOpen) {
   const ModelSummary summary = Summarize(main_);
   EXPECT_EQ(Layer(summary, "conv2d_0").output, (Shape{-1, 4, 8, 8}));
+  EXPECT_EQ(Layer(summary, "batch_norm_0").output, (Shape{-1, 4, 8, 8}));
   EXPECT_FALSE(Layer(summary, "conv2d_0").flop);
   EXPECT_FALSE(summary.flop);
   EXPECT_EQ(Layer(summary, "batch_norm_0").flop, 0);
