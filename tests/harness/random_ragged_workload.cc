@@ -43,6 +43,13 @@ struct Rows {
   bool read = false;
 };
 
+// A layer of all that a row has.
+template <typename Inputs>
+Variable Dense(const Inputs& x, int64_t size, layers::FcOptions options = {}) {
+  options.num_flatten_dims = 1;
+  return layers::Fc(x, size, options);
+}
+
 class RaggedGenerator {
  public:
   RaggedGenerator(const OpRegistry& registry, uint64_t seed, const RandomRaggedOptions& options)
@@ -109,7 +116,7 @@ class RaggedGenerator {
   void AddNested() {
     nested_ = layers::Data("nested", {-1}, DType::kInt64, {.lod_level = 2});
     const Variable embedded = layers::Embedding(nested_, {.rows = kWords, .width = Width()});
-    nested_rows_ = layers::SequencePool(layers::Fc(embedded, Width(), {.act = Activation()}),
+    nested_rows_ = layers::SequencePool(Dense(embedded, Width(), {.act = Activation()}),
                                         kPoolings[Below(std::ssize(kPoolings))]);
     nested_group_ = NewGroup();
     AddRows(nested_rows_, nested_group_);
@@ -162,7 +169,7 @@ class RaggedGenerator {
     op.SetInput("X", {call.Use(columns)}).SetAttr("win_size", 2).SetAttr("pad_value", 0);
     const Variable windows = call.AppendFor(std::move(op));
     const Variable embedded = layers::Embedding(windows, {.rows = kWords, .width = 2});
-    return layers::Fc(layers::SequencePool(embedded, "SUM"), Width(), {.act = Activation()});
+    return Dense(layers::SequencePool(embedded, "SUM"), Width(), {.act = Activation()});
   }
 
   // ---- layers
@@ -188,7 +195,7 @@ class RaggedGenerator {
     const auto [x, group, read] = PickRows();
     switch (Below(4)) {
       case 0:
-        return AddRows(layers::Fc(x, Width(), {.act = Activation()}), group);
+        return AddRows(Dense(x, Width(), {.act = Activation()}), group);
       case 1:
         return AddRows(layers::Scale(x, {.scale = -0.5f, .bias = 0.25f}), group);
       case 2:
@@ -200,7 +207,7 @@ class RaggedGenerator {
 
   void AddPair() {
     const auto [x, group, read] = PickRows();
-    Variable y = layers::Fc(x, x.dims()[1], {.act = "tanh"});
+    Variable y = Dense(x, x.dims()[1], {.act = "tanh"});
     for (Rows& other : rows_) {
       const bool fits = other.group == group && other.variable.dims() == x.dims();
       if (!fits || !Chance(0.5)) continue;
@@ -243,7 +250,7 @@ class RaggedGenerator {
     const LayerCall call = Call("sequence_softmax");
     Op op("sequence_softmax");
     // A bias would have no gradient but rounding errors: a softmax doesn't change with it.
-    op.SetInput("X", {call.Use(layers::Fc(x, 1, {.bias_attr = false}))});
+    op.SetInput("X", {call.Use(Dense(x, 1, {.bias_attr = false}))});
     AddRows(layers::ElementwiseMul(x, call.AppendFor(std::move(op)), {.axis = 0}), group);
   }
 
@@ -252,15 +259,15 @@ class RaggedGenerator {
     const int64_t size = Width();
     layers::DynamicGruOptions gru{
         .size = size, .is_reverse = Chance(0.5), .origin_mode = Chance(0.5)};
-    if (!pooled_.empty() && Chance(0.4)) gru.initial = layers::Fc(pooled_.back(), size);
-    AddRows(layers::DynamicGru(layers::Fc(x, 3 * size), gru), group);
+    if (!pooled_.empty() && Chance(0.4)) gru.initial = Dense(pooled_.back(), size);
+    AddRows(layers::DynamicGru(Dense(x, 3 * size), gru), group);
   }
 
   void AddLstm() {
     const auto [x, group, read] = PickRows();
     const int64_t size = Width();
     const layers::LstmStates states = layers::DynamicLstm(
-        layers::Fc(x, 4 * size),
+        Dense(x, 4 * size),
         {.size = size, .use_peepholes = Chance(0.5), .is_reverse = Chance(0.5)});
     AddRows(states.hidden, group);
     if (Chance(0.3)) AddRows(states.cell, group);
@@ -270,10 +277,10 @@ class RaggedGenerator {
     const auto [x, group, read] = PickRows();
     const int64_t size = Width();
     const layers::LstmpStates states =
-        layers::DynamicLstmp(layers::Fc(x, 4 * size), {.size = size,
-                                                       .proj_size = Width(),
-                                                       .use_peepholes = Chance(0.5),
-                                                       .is_reverse = Chance(0.5)});
+        layers::DynamicLstmp(Dense(x, 4 * size), {.size = size,
+                                                  .proj_size = Width(),
+                                                  .use_peepholes = Chance(0.5),
+                                                  .is_reverse = Chance(0.5)});
     AddRows(states.projection, group);
     if (Chance(0.3)) AddRows(states.cell, group);
   }
@@ -281,7 +288,7 @@ class RaggedGenerator {
   // Joins the sequences of two feeds, or of one.
   void AddJoin() {
     const auto [x, group, read] = PickRows();
-    const Variable y = layers::Fc(PickRows().variable, x.dims()[1]);
+    const Variable y = Dense(PickRows().variable, x.dims()[1]);
     AddRows(layers::SequenceConcat({x, y}), NewGroup());
   }
 
@@ -302,16 +309,15 @@ class RaggedGenerator {
   // Adds a number of each row to the elements that the columns name.
   void AddScatter() {
     if (pooled_.empty()) return AddPool();
-    const Variable x = layers::Fc(pooled_.back(), kWords);
-    const Variable updates = layers::Fc(layers::Embedding(columns_, {.rows = kWords, .width = 2}),
-                                        1, {.num_flatten_dims = 1});
-    pooled_.push_back(layers::Fc(layers::SequenceScatter(x, columns_, updates), Width()));
+    const Variable x = Dense(pooled_.back(), kWords);
+    const Variable updates = Dense(layers::Embedding(columns_, {.rows = kWords, .width = 2}), 1);
+    pooled_.push_back(Dense(layers::SequenceScatter(x, columns_, updates), Width()));
   }
 
   // Makes twice as many rows of half the width.
   void AddSplit() {
     const auto [x, group, read] = PickRows();
-    const Variable even = layers::Fc(x, 4, {.act = "tanh"});
+    const Variable even = Dense(x, 4, {.act = "tanh"});
     const LayerCall call = Call("sequence_reshape");
     Op op("sequence_reshape");
     op.SetInput("X", {call.Use(even)}).SetAttr("new_dim", 2);
@@ -359,15 +365,14 @@ class RaggedGenerator {
       seen.push_back(before);
       if (notes.defined()) {
         const Variable rows = rnn.StaticInput(notes);
-        const Variable query = layers::SequenceExpandAs(layers::Fc(before, rows.dims()[1]), rows);
+        const Variable query = layers::SequenceExpandAs(Dense(before, rows.dims()[1]), rows);
         seen.push_back(layers::SequencePool(rows * layers::Sigmoid(query), "SUM"));
       }
-      const Variable joined =
-          layers::Fc(layers::Concat(seen, 1), before.dims()[1], {.act = "tanh"});
+      const Variable joined = Dense(layers::Concat(seen, 1), before.dims()[1], {.act = "tanh"});
       const Variable state = Chance(0.3) ? layers::Dropout(joined, 0.2f) : joined;
       rnn.UpdateMemory(before, state);
       rnn.StepOutput(state);
-      if (Chance(0.3)) rnn.StepOutput(layers::Fc(state, 3, {.act = "sigmoid"}));
+      if (Chance(0.3)) rnn.StepOutput(Dense(state, 3, {.act = "sigmoid"}));
     });
     for (const Variable& output : rnn.Outputs()) AddRows(output, group);
   }
@@ -391,7 +396,7 @@ class RaggedGenerator {
   void AddOnPooled() {
     if (pooled_.empty()) return AddPool();
     const Variable x = pooled_[static_cast<size_t>(Below(static_cast<int64_t>(pooled_.size())))];
-    pooled_.push_back(layers::Fc(x, Width(), {.act = Activation()}));
+    pooled_.push_back(Dense(x, Width(), {.act = Activation()}));
     if (Chance(0.4)) pooled_.push_back(layers::Concat({x, pooled_.back()}, 1));
   }
 
@@ -404,7 +409,7 @@ class RaggedGenerator {
             layers::SequencePool(rows.variable, kPoolings[Below(std::ssize(kPoolings))]));
       }
     }
-    const Variable scores = layers::Fc(pooled_, kClasses);
+    const Variable scores = Dense(pooled_, kClasses);
     const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label_));
     if (IsHalf(options_.precision.dtype)) {
       RewriteToHalf(registry_, options_.precision, {loss.name()}, main_.get(), startup_.get());
