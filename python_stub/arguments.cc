@@ -267,8 +267,12 @@ void Arguments::Read(size_t i, OptionalParamAttr* value) const {
   if (!Has(i)) return;
   *value = false;
   if (IsNone(i)) return;
+  if (py::isinstance<py::bool_>(values_[i])) {
+    *value = values_[i].cast<bool>();
+    return;
+  }
   ParamAttr read;
-  ReadObject(i, "a ParamAttr or None", &read);
+  ReadObject(i, "a ParamAttr, a bool or None", &read);
   *value = std::move(read);
 }
 

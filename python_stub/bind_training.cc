@@ -457,6 +457,17 @@ std::vector<std::shared_ptr<training::Callback>> CallbacksOf(const py::iterable&
     if (py::isinstance<training::ReduceOnPlateau>(object)) {
       callbacks.push_back(object.cast<std::shared_ptr<training::ReduceOnPlateau>>());
     } else {
+      const auto has = [&](const char* method) { return py::hasattr(object, method); };
+      if (!has("on_step") && !has("on_evaluation") && !has("on_epoch")) {
+        throw py::type_error(
+            "a callback has none of the methods on_step, on_evaluation and "
+            "on_epoch");
+      }
+      if (has("state") != has("restore")) {
+        throw py::type_error(
+            "a callback has one of the methods state and restore, expected both "
+            "or none");
+      }
       callbacks.push_back(
           std::make_shared<PythonCallback>(py::reinterpret_borrow<py::object>(object)));
     }
@@ -486,20 +497,20 @@ void BindCallbacks(py::module_& module) {
                             "The variables of a running training, during a callback.")
       .def(
           "__getitem__",
-          [](const TrainingScope& self, const std::string& name) {
-            return ArrayOf(CopyToCpu(self.scope().Get(name)));
+          [](const TrainingScope& self, const py::object& name) {
+            return ArrayOf(CopyToCpu(self.scope().Get(NameOf(name))));
           },
           py::arg("name"), "Returns a copy of a value as an array. Raises NotFoundError.")
       .def(
           "__setitem__",
-          [](const TrainingScope& self, const std::string& name, const py::object& value) {
-            const Tensor tensor = TensorOf(value, StrCat("scope[\"", name, "\"]")).tensor;
-            self.scope().Assign(name, CopyToCpu(tensor));
+          [](const TrainingScope& self, const py::object& name, const py::object& value) {
+            const Tensor tensor = TensorOf(value, StrCat("scope[\"", NameOf(name), "\"]")).tensor;
+            self.scope().Assign(NameOf(name), CopyToCpu(tensor));
           },
           py::arg("name"), py::arg("value"))
       .def("__contains__",
-           [](const TrainingScope& self, const std::string& name) {
-             return self.scope().Find(name) != nullptr;
+           [](const TrainingScope& self, const py::object& name) {
+             return self.scope().Find(NameOf(name)) != nullptr;
            })
       .def("keys", [](const TrainingScope& self) { return self.scope().Names(); });
   py::class_<PythonControl, std::shared_ptr<PythonControl>>(

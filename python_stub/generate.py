@@ -60,7 +60,7 @@ _TYPES = {
     "Regularizer": ("Regularizer", True),
     "GradientClip": ("GradientClip", True),
     "ParamAttr": ("ParamAttr", False),
-    "OptionalParamAttr": ("ParamAttr | None", False),
+    "OptionalParamAttr": ("ParamAttr | bool | None", False),
     "GradientMerge": ("GradientMerge", False),
     "AveragedVariables": ("AveragedVariables", False),
     "LossScaling": ("LossScaling", False),

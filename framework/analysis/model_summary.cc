@@ -142,7 +142,8 @@ ModelSummary Summarize(const Program& program, const SummaryOptions& options,
                        const OpRegistry& registry) {
   SKIFF_ENFORCE(options.batch_size >= 0, kInvalidArgument,
                 "summary: batch_size = ", options.batch_size, ", expected no negative number");
-  const std::unique_ptr<Program> copy = program.Clone();
+  // Without gradients, and what is computed from them.
+  const std::unique_ptr<Program> copy = program.CloneForTest();
   const std::set<std::string> computed = ComputedNames(*copy);
   SetFeeds(options, computed, copy.get());
   const bool infers = options.batch_size > 0 || !options.feeds.empty();

@@ -1,5 +1,6 @@
 #include "framework/builder/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -27,6 +28,19 @@ void CheckInput(const LayerCall& call, const Variable& x) {
                Shape(x.dims()), ", expected [N, L, width] with a known width");
 }
 
+// Checks that positions beyond the cache's room are an Error of a run: write_to_cache clamps them.
+void CheckReach(const LayerCall& call, const Variable& positions, const Variable& cache) {
+  if (cache.dims().size() < 2) return;
+  for (const auto& op : positions.block()->ops()) {
+    const std::vector<std::string>& made = op->Output("Out");
+    if (op->type != "token_positions" || std::ranges::count(made, positions.name()) == 0) continue;
+    const int64_t limit = op->Attr<int32_t>("limit");
+    call.Enforce(limit <= cache.dims()[1], "positions have the limit ", limit, ", and the cache \"",
+                 cache.name(), "\" has room for ", cache.dims()[1],
+                 " tokens: expected TokenPositions with .limit = ", cache.dims()[1]);
+  }
+}
+
 // Returns the options with the width set.
 AttentionOptions Checked(const LayerCall& call, const Variable& query, AttentionOptions options) {
   CheckInput(call, query);
@@ -42,6 +56,10 @@ AttentionOptions Checked(const LayerCall& call, const Variable& query, Attention
                "a cache without positions, expected those of the new tokens");
   call.Enforce(options.cache.empty() || !options.key_lengths.defined(),
                "a cache with key_lengths, expected the positions alone");
+  if (!options.cache.empty()) {
+    call.Use({options.positions, options.cache[0]});
+    CheckReach(call, options.positions, options.cache[0]);
+  }
   const auto serves_all = [](const ParamAttr& attr) {
     return attr.name.empty() && !attr.shared.defined();
   };

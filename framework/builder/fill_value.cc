@@ -32,13 +32,31 @@ void SetFillValue(Op* op, DType dtype, double value) {
   }
 }
 
-bool MayHold(DType dtype, double number) { return IsFloat(dtype) || number == std::trunc(number); }
+bool MayHold(DType dtype, double number) {
+  if (IsFloat(dtype)) return true;
+  if (number != std::trunc(number)) return false;
+  const auto in = [number](double least, double end) { return number >= least && number < end; };
+  switch (dtype) {
+    case DType::kBool:
+      return in(0, 2);
+    case DType::kUint8:
+      return in(0, 0x1p8);
+    case DType::kInt8:
+      return in(-0x1p7, 0x1p7);
+    case DType::kInt16:
+      return in(-0x1p15, 0x1p15);
+    case DType::kInt32:
+      return in(-0x1p31, 0x1p31);
+    default:
+      return in(-0x1p63, 0x1p63);
+  }
+}
 
 Variable NumberLike(const Variable& like, double number, const std::source_location& site) {
   const LayerCall call("number", "", site);
   call.Use(like);
-  call.Enforce(MayHold(like.dtype(), number), number, " is not a whole number, as \"", like.name(),
-               "\" of ", like.dtype(), " needs");
+  call.Enforce(MayHold(like.dtype(), number), number, " is no whole number that \"", like.name(),
+               "\" of ", like.dtype(), " can hold");
   return layers::FillConstant({}, like.dtype(), number, site);
 }
 

@@ -21,7 +21,8 @@ struct GradientsOptions {
 // respect to each of `xs`: variables of the same shapes, computed in the same run. The xs are
 // parameters, feeds or whatever ops compute, in the root block; marks such as stop_gradient don't
 // count for them. The gradient of a looked-up table is selected rows if the lookup is_sparse.
-// Clones for evaluation have neither the gradients nor what is computed from them.
+// Clones for evaluation have neither the gradients nor what is computed from them. Without updates
+// in the program, runs are no steps of a training: dropout draws the same numbers in each.
 //
 //   const std::vector<Variable> gradients = Gradients(loss, {w, hidden});
 //

@@ -228,7 +228,7 @@ Variable LayerCall::AddBias(const Variable& x, const BiasAttr& bias, size_t begi
 
 Variable LayerCall::Activate(const Variable& x, const std::string& act) const {
   if (act.empty()) return x;
-  Op op(act);
+  Op op(act == "silu" ? "swish" : act);
   op.SetInput("X", {Use(x)});
   // The defaults of activation.h that aren't Fluid's.
   if (act == "leaky_relu") op.SetAttr("alpha", 0.01f);

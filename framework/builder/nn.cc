@@ -31,6 +31,8 @@ int64_t KnownProduct(const LayerCall& call, const Variable& x, int64_t begin) {
 // ones there are. Negative values of the option count from the back. There must be some of both.
 int64_t LeadingDims(const LayerCall& call, const Variable& x, const char* option, int64_t value) {
   const auto rank = static_cast<int64_t>(x.dims().size());
+  call.Enforce(rank >= 2, "X \"", x.name(), "\" of shape ", Shape(x.dims()),
+               " has no rows, expected a rank of at least 2: Unsqueeze with axis 1 makes [N, 1]");
   const int64_t leading = value < 0 ? value + rank : value;
   call.Enforce(leading >= 1 && leading < rank, option, " = ", value, " is outside [1, ", rank - 1,
                "] and [", 1 - rank, ", -1] for X \"", x.name(), "\" of shape ", Shape(x.dims()));

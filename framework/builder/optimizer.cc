@@ -30,6 +30,7 @@
 #include "framework/ir/used_names.h"
 #include "framework/op/registry.h"
 #include "framework/precision/half_rewrite.h"
+#include "framework/tensor/dims_agree.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::optimizer {
@@ -334,7 +335,7 @@ void Optimizer::ApplyGradients(const std::vector<std::pair<Variable, Variable>>&
     call.Enforce(var->is_parameter, "\"", var->name, "\" is no parameter");
     const bool has_dtype =
         by->dtype == var->dtype || (IsHalf(var->dtype) && by->dtype == DType::kFloat32);
-    call.Enforce(by->dims == var->dims && has_dtype, "the gradient \"", by->name,
+    call.Enforce(DimsAgree(by->dims, var->dims) && has_dtype, "the gradient \"", by->name,
                  "\" of parameter \"", var->name, "\" is ", by->dtype, " ", Shape(by->dims),
                  ", expected ", var->dtype, " ", Shape(var->dims));
     const bool is_new = std::ranges::none_of(

@@ -199,8 +199,8 @@ Variable FullLike(const Variable& x, double value, std::optional<DType> dtype, S
   Op op("fill_any_like");
   op.SetInput("X", {call.Use(x)});
   const DType of_result = dtype.value_or(x.dtype());
-  call.Enforce(MayHold(of_result, value), value, " is not a whole number, as ", of_result,
-               " needs");
+  call.Enforce(MayHold(of_result, value), value, " is no whole number that ", of_result,
+               " can hold");
   op.SetAttr("dtype", static_cast<int32_t>(of_result));
   // The attribute is a float. What it can't hold, a constant can.
   const bool is_exact = static_cast<double>(static_cast<float>(value)) == value ||

@@ -59,8 +59,9 @@ Variable OnesLike(const Variable& x, Site site = Site::current());
 Variable FullLike(const Variable& x, double value, std::optional<DType> dtype = {},
                   Site site = Site::current());
 // Random numbers in the shape and dtype of x, float32 or float64, whose dims needn't be known: such
-// as noise for each sample of a batch. They are others in each step, unless a seed is given: see
-// UniformRandom and GaussianRandom. No gradient flows to x.
+// as noise for each sample of a batch. They are others in each step of a training, unless a seed is
+// given, and the same in each run of a program that trains nothing: see docs/determinism.md. No
+// gradient flows to x.
 Variable UniformRandomLike(const Variable& x, const initializer::UniformOptions& options = {},
                            Site site = Site::current());
 Variable GaussianRandomLike(const Variable& x, const initializer::NormalOptions& options = {},
@@ -206,7 +207,7 @@ struct Pad2dOptions {
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
 struct Pad1dOptions {
   std::vector<int64_t> paddings = {};  // {left, right}
-  std::string mode = "constant";  // or "reflect", "edge"
+  std::string mode = "constant";       // or "reflect", "edge"
   float value = 0.0f;
 };
 // A border on both ends of each sequence of x [N, C, L].

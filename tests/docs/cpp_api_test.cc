@@ -132,7 +132,7 @@ TEST(CppApiPage, FindsAMistake) {
     step.Run({{"x", Tensor::FromValues<float>({1, 4}, {1, 1, 1, value})}}, {checked});
   };
   EXPECT_NO_THROW(run(1));
-  EXPECT_THAT(ErrorText([&] { run(0); }), testing::HasSubstr("cpp_api.md"));
+  EXPECT_THAT(ErrorText([&] { run(0); }), testing::HasSubstr("debug.inc:2"));
 }
 
 }  // namespace

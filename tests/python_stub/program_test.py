@@ -52,6 +52,12 @@ class Layers(Building):
         self.assertEqual(self.main.block().var(conv.inputs["Filter"][0]).shape, (2, 3, 3, 1))
         self.assertEqual(len(self.main.block().ops), 1)
 
+    def test_have_no_bias_if_it_is_false_or_none(self):
+        x = layers.data("x", [-1, 4])
+        for name, bias in (("false", False), ("none", None), ("true", True), ("default", skiff.ParamAttr())):
+            layers.fc(x, 2, bias_attr=bias, name=name)
+        self.assertEqual([name for name in self.main.parameters if ".b_" in name], ["default.b_0", "true.b_0"])
+
     def test_take_parameters_with_attributes(self):
         attr = skiff.ParamAttr(name="w", initializer=skiff.initializer.constant(2.0), learning_rate=0.5,
                                regularizer=skiff.l2_decay(0.1))

@@ -253,7 +253,7 @@ class GradientsByHand(unittest.TestCase):
         with skiff.program_guard(main, startup):
             x = layers.data("x", [-1, 4])
             w = layers.create_parameter([4, 1])
-            y = layers.matmul(x, w)
+            y = layers.mat_mul(x, w)
             loss = layers.mean(layers.detach(y) * y)
             of_w, of_x = skiff.gradients(loss, [w, x])
             sgd = skiff.optimizer.Sgd(learning_rate=0.5)
@@ -317,7 +317,7 @@ class Callbacks(unittest.TestCase):
 
     def test_hear_of_steps_evaluations_and_epochs(self):
         recorder = Recorder()
-        result = self.trainer(recorder, object(), epochs=2).run()
+        result = self.trainer(recorder, epochs=2).run()
         metrics = ["accuracy", "loss"]
         self.assertEqual(recorder.steps[2:4], [(1, 3, 3, 2, metrics), (2, 1, 4, 4, metrics)])
         self.assertEqual(recorder.epochs, result.records)
@@ -334,6 +334,18 @@ class Callbacks(unittest.TestCase):
         self.assertEqual(trainer.run().weights_hash, whole)
         self.assertEqual(recorder.steps[:4], [None] * 4)
         self.assertEqual(len(recorder.steps), 6)
+
+    def test_without_hooks_are_refused(self):
+        class WithoutRestore:
+            def on_step(self, report, control):
+                pass
+
+            def state(self):
+                return {}
+        with self.assertRaisesRegex(TypeError, "none of the methods on_step, on_evaluation and on_epoch"):
+            self.trainer(lambda report, control: None)
+        with self.assertRaisesRegex(TypeError, "one of the methods state and restore"):
+            self.trainer(WithoutRestore())
 
     def test_change_scope_and_rate(self):
         def act(control):

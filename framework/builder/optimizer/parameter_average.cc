@@ -152,7 +152,7 @@ std::vector<std::string> ParameterAverage::written() const {
 std::string ParameterAverage::NewState(const Var& var, const std::string& kind,
                                        const std::vector<int64_t>& dims, DType dtype, double value,
                                        const std::source_location& site) {
-  const std::string name = DefaultMainProgram().UniqueName(StrCat(var.name, "_", kind));
+  const std::string name = UniquePersistableName(StrCat(var.name, "_", kind));
   return CreatePersistable(name, dims, dtype, value, site).name();
 }
 

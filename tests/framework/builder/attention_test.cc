@@ -276,6 +276,10 @@ TEST_F(AttentionTest, RefusesWhatIsNoAttention) {
       HasSubstr("rotary embeddings of three inputs"));
   EXPECT_THAT(message({.cache = {tokens_}}),
               HasSubstr("1 variables of a cache, expected its keys"));
+  const std::vector<Variable> cache = layers::KeyValueCache({.capacity = 9, .width = 12});
+  EXPECT_THAT(
+      message({.positions = layers::TokenPositions(tokens_, {.limit = 10}), .cache = cache}),
+      HasSubstr("limit 10, and the cache \"cache_0_keys\" has room for 9 tokens"));
   const Variable rows = layers::Data("rows", {-1, 12});
   EXPECT_THAT(InvalidArgumentText([&] { layers::Attention(rows, {}); }),
               HasSubstr("expected [N, L, width]"));

@@ -54,7 +54,7 @@ TEST(Comparisons, CompareWholeNumbersExactly) {
   EXPECT_THAT(InvalidArgumentText([] {
                 Holds([](const Variable&) { return layers::LessThan(layers::Range(0, 3), 0.3); });
               }),
-              HasSubstr("0.3 is not a whole number"));
+              HasSubstr("0.3 is no whole number"));
 }
 
 TEST(IsNan, IsTrueOfNaNAlone) {

@@ -137,6 +137,16 @@ TEST_F(LayersTest, UnknownActivationIsAnError) {
               HasSubstr("unknown op \"sigmoit\"; did you mean \"sigmoid\""));
 }
 
+TEST_F(LayersTest, SiluIsTheOpSwish) {
+  layers::Fc(rows_, 3, {.act = "silu"});
+  EXPECT_EQ(LastOp().type, "swish");
+}
+
+TEST_F(LayersTest, FcOfAVectorIsAnError) {
+  EXPECT_THAT(ErrorText([&] { layers::Fc(layers::Data("vector", {5}), 3); }),
+              HasSubstr("\"vector\" of shape [5] has no rows, expected a rank of at least 2"));
+}
+
 TEST_F(LayersTest, ActivationsByNameHaveTheDefaultsOfTheirLayers) {
   const auto attribute = [&](const char* name) { return LastOp().Attr<float>(name); };
   layers::LeakyRelu(rows_);

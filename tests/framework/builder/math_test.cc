@@ -271,7 +271,15 @@ TEST(ElementwiseOps, RefuseAFractionForWholeNumbers) {
         Apply([](const Variable&) { return layers::ElementwiseMax(layers::Range(0, 3), 0.5); }, {1},
               {1});
       }),
-      HasSubstr("0.5 is not a whole number, as \"assign_value_0.tmp_0\" of int64 needs"));
+      HasSubstr("0.5 is no whole number that \"assign_value_0.tmp_0\" of int64 can hold"));
+  EXPECT_THAT(InvalidArgumentText([] {
+                Apply(
+                    [](const Variable& x) {
+                      return layers::ElementwiseMin(layers::Cast(x, DType::kInt32), 3e9);
+                    },
+                    {1}, {1});
+              }),
+              HasSubstr("3e+09 is no whole number"));
 }
 
 TEST(LogSumExp, IsTheLogarithmOfASum) {

@@ -184,7 +184,7 @@ TEST(FullLike, TakesShapeAndDType) {
   EXPECT_THAT(like(DType::kFloat64, 0.1).ToVector<double>(), ElementsAre(0.1, 0.1));
   EXPECT_THAT(like(DType::kInt64, 16777217).ToVector<int64_t>(), ElementsAre(16777217, 16777217));
   EXPECT_THAT(InvalidArgumentText([&] { like(DType::kInt32, 0.1); }),
-              HasSubstr("fill_any_like: 0.1 is not a whole number, as int32 needs"));
+              HasSubstr("fill_any_like: 0.1 is no whole number that int32 can hold"));
 }
 
 // Layers of feeds whose dims only a run knows.

@@ -18,9 +18,9 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
-#include "tests/harness/workload.h"
 #include "framework/plan/plan.h"
 #include "framework/plan/value_id.h"
+#include "tests/harness/workload.h"
 
 namespace skiff {
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/builder/step_counter.h"
 #include "skiff/skiff.h"
 #include "tests/harness/temp_directory.h"
 
