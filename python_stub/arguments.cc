@@ -267,8 +267,8 @@ void Arguments::Read(size_t i, OptionalParamAttr* value) const {
   if (!Has(i)) return;
   *value = false;
   if (IsNone(i)) return;
-  if (py::isinstance<py::bool_>(values_[i])) {
-    *value = values_[i].cast<bool>();
+  if (PyBool_Check(values_[i])) {
+    *value = values_[i] == Py_True;
     return;
   }
   ParamAttr read;
