@@ -5,8 +5,8 @@
 
 namespace skiff {
 
-// Returns the position, moved to [0, last]: ops that read positions don't refuse them, and they
-// mustn't lead anywhere else. On devices, too.
+// Returns the position, moved to [0, last], so that one that is wrong leads nowhere else. On
+// devices, too.
 constexpr int64_t ClampedPlace(int64_t position, int64_t last) {
   return position < 0 ? 0 : position < last ? position : last;
 }
