@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "operators/common/cpu/softmax_tiles.h"
 #include "operators/math/kernels/reduction.h"
@@ -74,23 +75,124 @@ void LogSumExpOfTile(const SoftmaxTile& tile, const T* x, T* out) {
   }
 }
 
+// Long lines are cut into blocks of neighbouring elements: within a block float32 adds up, in which
+// much longer sums would lose what is small beside them, and threads share the blocks even of a
+// single line. The sizes depend on the shape alone, so the number of threads doesn't change the
+// result.
+template <typename T>
+class LineBlocks {
+ public:
+  // Of the lines of a run.
+  explicit LineBlocks(const ReducedRun& run) : run_(run) {
+    // The lanes of a vector share a block of contiguous elements; other lines have one lane each.
+    const int64_t most = run.inner == 1 ? 4096 : 1024;
+    count_ = (run.length + most - 1) / most;
+    if (count_ > 1) size_ = (run.length + count_ - 1) / count_;
+  }
+
+  // Otherwise the lines are short, and tiles of them are faster.
+  bool are_several() const { return count_ > 1; }
+  int64_t bytes() const {
+    return are_several() ? run_.outer * count_ * run_.inner * static_cast<int64_t>(sizeof(Part))
+                         : 0;
+  }
+
+  // out[i] = the result of line i. `memory` has bytes().
+  void Run(const T* x, void* memory, T* out) const {
+    auto* parts = static_cast<Part*>(memory);
+    const bool is_row = run_.inner == 1;
+    const int64_t items = std::min(run_.inner, SoftmaxTile::kMaxItems);
+    const int64_t across = (run_.inner + items - 1) / items;
+    ParallelFor(run_.outer * count_ * across, GrainOf(items * size_),
+                [=, *this](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const int64_t start = i % across * items;
+                    const int64_t block = i / across % count_;
+                    const int64_t outer = i / across / count_;
+                    // The last ones may be short, or empty.
+                    const int64_t first = std::min(block * size_, run_.length);
+                    const SoftmaxTile tile{.items = std::min(items, run_.inner - start),
+                                           .classes = std::min(size_, run_.length - first),
+                                           .item_stride = is_row ? size_ : 1,
+                                           .class_stride = run_.inner};
+                    PartsOfTile(tile, x + (outer * run_.length + first) * run_.inner + start,
+                                parts + (outer * count_ + block) * run_.inner + start);
+                  }
+                });
+    ParallelFor(run_.outer * run_.inner, GrainOf(count_), [=, *this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        out[i] = Joined(parts + i / run_.inner * count_ * run_.inner + i % run_.inner);
+    });
+  }
+
+ private:
+  // The largest element of a block, and the sum of exp(x - max). NaN in either stays in the sum.
+  struct Part {
+    T max;
+    double sum;
+  };
+
+  static int64_t GrainOf(int64_t elements) { return std::max<int64_t>(1, 16384 / elements); }
+
+  static void PartsOfTile(const SoftmaxTile& tile, const T* x, Part* parts) {
+    T max[SoftmaxTile::kMaxItems];
+    T shift[SoftmaxTile::kMaxItems];
+    T sum[SoftmaxTile::kMaxItems];
+    TileMax(tile, x, max);
+    // -inf - -inf would be NaN.
+    for (int64_t i = 0; i < tile.items; ++i) shift[i] = max[i] == -kInfinity<T> ? T{0} : max[i];
+    TileExp(tile, x, shift, static_cast<T*>(nullptr), sum);
+    for (int64_t i = 0; i < tile.items; ++i) {
+      parts[i] = {.max = max[i], .sum = static_cast<double>(sum[i])};
+      if (max[i] != kInfinity<T>) continue;
+      parts[i].sum = 1;
+      ForEachClass(tile, i, [&](int64_t at) {
+        if (std::isnan(x[at])) parts[i].sum = static_cast<double>(x[at]);
+      });
+    }
+  }
+
+  // The result of a line, from that of its first block on.
+  T Joined(const Part* parts) const {
+    T max = -kInfinity<T>;
+    for (int64_t b = 0; b < count_; ++b) max = std::max(max, parts[b * run_.inner].max);
+    double sum = 0;
+    for (int64_t b = 0; b < count_; ++b) {
+      const Part& part = parts[b * run_.inner];
+      // Equal infinities have no difference.
+      sum += part.max == max
+                 ? part.sum
+                 : part.sum * std::exp(static_cast<double>(part.max) - static_cast<double>(max));
+    }
+    return static_cast<T>(static_cast<double>(max) + std::log(sum));
+  }
+
+  ReducedRun run_;
+  int64_t count_ = 1;  // of a line
+  int64_t size_ = 1;
+};
+
 // log(sum of exp) over several runs is that over one run after the other.
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const AxisFlags axes = ReducedAxes(context, kNames);
+  const bool is_empty = context.Input("X").shape.element_count() == 0;
   // What is between two runs is in the one or the other workspace.
   std::array<int64_t, 2> most = {0, 0};
+  int64_t block_bytes = 0;
   size_t run_index = 0;
   ForEachRun(context.Input("X").shape, axes, [&](const ReducedRun& part, bool is_last) {
     int64_t& size = most[run_index++ % 2];
     if (!is_last) size = std::max(size, part.outer * part.inner);
+    if (!is_empty) block_bytes = std::max(block_bytes, LineBlocks<T>(part).bytes());
   });
   // Between the runs of a tensor without elements there may be any number of results.
-  if (context.Input("X").shape.element_count() == 0) most = {0, 0};
+  if (is_empty) most = {0, 0};
   const auto request = [&](int64_t count) {
     return context.RequestWorkspace(count * static_cast<int64_t>(sizeof(T)));
   };
   const std::array<int, 2> workspaces = {request(most[0]), request(most[1])};
+  const int blocks_workspace = context.RequestWorkspace(block_bytes);
   const In<T> x(context, "X");
   const Out<T> out(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) {
@@ -102,9 +204,13 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
     size_t index = 0;
     ForEachRun(x.shape(run), axes, [&](const ReducedRun& part, bool is_last) {
       T* to = is_last ? out(run) : static_cast<T*>(run.workspace(workspaces[index++ % 2]));
-      ForTiles(part.outer, part.length, part.inner, [from, to](const SoftmaxTile& tile) {
-        LogSumExpOfTile(tile, from + tile.offset, to + tile.first_item);
-      });
+      if (const LineBlocks<T> blocks(part); blocks.are_several()) {
+        blocks.Run(from, run.workspace(blocks_workspace), to);
+      } else {
+        ForTiles(part.outer, part.length, part.inner, [from, to](const SoftmaxTile& tile) {
+          LogSumExpOfTile(tile, from + tile.offset, to + tile.first_item);
+        });
+      }
       from = to;
     });
   });

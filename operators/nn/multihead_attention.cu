@@ -19,6 +19,7 @@
 #include "operators/nn/attention/attention_arguments.h"
 #include "operators/nn/attention/cuda_attention_dropout.cuh"
 #include "operators/nn/attention/cuda_attention_tiles.cuh"
+#include "operators/nn/attention/first_place.h"
 
 namespace skiff {
 namespace {
@@ -112,8 +113,8 @@ class Head {
       bias_ = attention.bias + sequence_ * attention.bias_sequence + head_ * attention.bias_head;
     }
     if (attention.positions != nullptr && attention.queries > 0) {
-      const int64_t place = attention.positions[int64_t{sequence_} * attention.queries];
-      if (place < first_place_) first_place_ = place < 0 ? 0 : static_cast<int>(place);
+      first_place_ = static_cast<int>(
+          ClampedPlace(attention.positions[int64_t{sequence_} * attention.queries], first_place_));
       known_keys_ = first_place_ + attention.queries;
     }
     if (attention.key_lengths == nullptr) return;

@@ -18,6 +18,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/cpu/wide_rows.h"
 #include "operators/common/extreme_square.h"
 #include "operators/common/input_checks.h"
@@ -55,9 +56,7 @@ struct RmsNormRows {
   const T* scale = nullptr;  // may be nullptr
 
   double MeanSquareOf(const T* x) const {
-    const RunMoments moments = MomentsOf(x, size, epsilon);
-    return moments.squares / static_cast<double>(std::max<int64_t>(size, 1)) +
-           moments.mean * moments.mean;
+    return SumOfSquares(x, size) / static_cast<double>(std::max<int64_t>(size, 1));
   }
 
   // Calls use(0, slope) with numbers of type T, or with doubles where T may be unable to hold the

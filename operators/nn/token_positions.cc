@@ -33,16 +33,21 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                          out = Out<int64_t>(context, "Out")](const KernelContext& run) {
     const int64_t* starts = start(run);
     const int64_t sequences = out.shape(run)[0];
-    for (int64_t n = 0; n < sequences && starts != nullptr; ++n) {
-      SKIFF_ENFORCE(starts[n] >= 0 && starts[n] <= last_start, kOutOfRange,
-                    "token_positions: Start[", n, "] is ", starts[n], ", expected 0 to ",
-                    last_start, " for ", tokens, " tokens at positions below ",
-                    last_start + tokens);
-    }
     int64_t* to = out(run);
+    for (int64_t n = 0; n < sequences; ++n) {
+      // Read once, and written at once: another thread may change a feed after it was checked.
+      const int64_t first = starts == nullptr ? 0 : starts[n];
+      SKIFF_ENFORCE(first >= 0 && first <= last_start, kOutOfRange, "token_positions: Start[", n,
+                    "] is ", first, ", expected 0 to ", last_start, " for ", tokens,
+                    " tokens at positions below ", last_start + tokens);
+      if (tokens > 0) to[n * tokens] = first;
+    }
     ParallelFor(sequences * tokens, 16384, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        to[i] = (starts == nullptr ? 0 : starts[i / tokens]) + i % tokens;
+      for (int64_t i = begin; i < end; ++i) {
+        // First tokens have theirs; other threads read it.
+        const int64_t place = i % tokens;
+        if (place > 0) to[i] = to[i - place] + place;
+      }
     });
   });
 }

@@ -5,6 +5,7 @@
 #include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_for_each.cuh"
+#include "operators/nn/attention/first_place.h"
 
 namespace skiff {
 namespace {
@@ -12,10 +13,12 @@ namespace {
 struct WriteTokenPositions {
   __device__ void operator()(int64_t i) const {
     const CudaDivision at = Divide(i, tokens);
-    out[i] = (starts == nullptr ? 0 : starts[at.quotient]) + at.rest;
+    // A start that is refused mustn't lead anywhere.
+    out[i] = (starts == nullptr ? 0 : ClampedPlace(starts[at.quotient], last_start)) + at.rest;
   }
 
   int64_t tokens;
+  int64_t last_start;
   const int64_t* starts;
   int64_t* out;
 };
@@ -47,7 +50,7 @@ class TokenPositionsKernel final : public Kernel {
                       CheckTokenStarts{last_start_, start_(run), run.fault});
     }
     ForEachOnDevice(run, "token_positions", sequences * tokens_,
-                    WriteTokenPositions{tokens_, start_(run), out_(run)});
+                    WriteTokenPositions{tokens_, last_start_, start_(run), out_(run)});
   }
 
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {

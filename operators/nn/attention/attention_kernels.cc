@@ -11,6 +11,7 @@
 #include "operators/common/dropout_settings.h"
 #include "operators/nn/attention/attention.h"
 #include "operators/nn/attention/attention_arguments.h"
+#include "operators/nn/attention/first_place.h"
 
 namespace skiff {
 namespace {
@@ -85,14 +86,14 @@ class AttentionCall {
       ahead->Add(rows, 0, std::min(head.known_keys, kRowsAhead), sizes_.width);
   }
 
-  // The sizes for the queries of a head; `head`, here and below: of all sequences' heads.
-  AttentionSizes SizesOf(const KernelContext& run, int64_t head) const {
-    AttentionSizes sizes = sizes_;
-    if (positions_.is_there()) sizes.first_place = FirstPlace(run, head / sizes_.heads);
-    return sizes;
-  }
+  // What a task computes with.
+  struct Head {
+    AttentionSizes sizes;
+    HeadArguments<T> arguments;
+  };
 
-  HeadArguments<T> Arguments(const KernelContext& run, const RandomKey& key, int64_t head) const {
+  // `head`: of all sequences' heads.
+  Head HeadOf(const KernelContext& run, const RandomKey& key, int64_t head) const {
     const int64_t n = head / sizes_.heads;
     const int64_t h = head % sizes_.heads;
     const auto rows = [&](const HeadPlaces& places) {
@@ -102,7 +103,7 @@ class AttentionCall {
                                .key = rows(key_),
                                .value = rows(value_),
                                .bias = bias_.At<T>(run, n, h),
-                               .known_keys = KnownKeys(run, n),
+                               .known_keys = sizes_.keys,
                                .scale = scale_};
     if (dropout_.draws()) {
       arguments.dropout = {.key = key,
@@ -112,25 +113,21 @@ class AttentionCall {
                                          static_cast<uint64_t>(sizes_.queries) *
                                          static_cast<uint64_t>(sizes_.keys)};
     }
-    return arguments;
+    AttentionSizes sizes = sizes_;
+    if (positions_.is_there() && sizes.queries > 0) {
+      // Read once: what a query sees, and what is known, must fit together, even if another thread
+      // changes a feed meanwhile.
+      sizes.first_place =
+          ClampedPlace(positions_(run)[n * sizes.queries], sizes.keys - sizes.queries);
+      arguments.known_keys = sizes.first_place + sizes.queries;
+    } else if (const int64_t* lengths = key_lengths_(run); lengths != nullptr) {
+      // Clamped again: another thread may have changed a feed since it was checked.
+      arguments.known_keys = std::clamp<int64_t>(lengths[n], 0, sizes.keys);
+    }
+    return {.sizes = sizes, .arguments = arguments};
   }
 
  private:
-  int64_t KnownKeys(const KernelContext& run, int64_t sequence) const {
-    if (positions_.is_there()) return FirstPlace(run, sequence) + sizes_.queries;
-    const auto* lengths = key_lengths_(run);
-    // Clamped again: another thread may have changed a feed since it was checked.
-    return lengths == nullptr ? sizes_.keys
-                              : std::clamp<int64_t>(lengths[sequence], 0, sizes_.keys);
-  }
-
-  // Clamped, as the op says, so that it leads nowhere else.
-  int64_t FirstPlace(const KernelContext& run, int64_t sequence) const {
-    if (sizes_.queries == 0) return sizes_.keys;
-    return std::clamp<int64_t>(positions_(run)[sequence * sizes_.queries], 0,
-                               sizes_.keys - sizes_.queries);
-  }
-
   AttentionSizes sizes_;
   HeadPlaces query_;
   HeadPlaces key_;
@@ -181,13 +178,14 @@ std::unique_ptr<Kernel> PrepareAttention(PrepareContext& context) {
         const int64_t next_head = next / sizes.query_tiles();
         const int64_t query = next % sizes.query_tiles() * AttentionSizes::kTile;
         const int64_t queries = std::min(AttentionSizes::kTile, sizes.queries - query);
-        const HeadArguments<T> rows = call.Arguments(run, key, next_head);
+        const HeadArguments<T> rows = call.HeadOf(run, key, next_head).arguments;
         ahead.Add(rows.query, query, queries, sizes.width);
         if (next_head != head) call.AddKeys(rows, &ahead);
         ahead.Add(out_rows(next_head), query, queries, sizes.width);
       }
-      AttendTile<T>(call.SizesOf(run, head), call.Arguments(run, key, head), outputs,
-                    task % sizes.query_tiles(), &ahead, scratch);
+      const auto of_head = call.HeadOf(run, key, head);
+      AttendTile<T>(of_head.sizes, of_head.arguments, outputs, task % sizes.query_tiles(), &ahead,
+                    scratch);
     };
     // A thread that has all tiles of a head reads its keys once.
     const int64_t together = call.head_count() >= 4 * call.slots() ? sizes.query_tiles() : 1;
@@ -218,9 +216,11 @@ class AttentionGradKernel final : public Kernel {
     if (RunsWholeHeads()) {
       call_.ForTasks(run, call_.head_count(), 1, [&](int64_t head, int64_t next, void* scratch) {
         RowsAhead ahead(kBackwardAtATime);
-        if (next >= 0) AddHead(call_.Arguments(run, key, next), Gradients(run, next), &ahead);
-        AttendGradient<T>(call_.SizesOf(run, head), call_.Arguments(run, key, head),
-                          Gradients(run, head), queries, keys, &ahead, scratch);
+        if (next >= 0)
+          AddHead(call_.HeadOf(run, key, next).arguments, Gradients(run, next), &ahead);
+        const auto of_head = call_.HeadOf(run, key, head);
+        AttendGradient<T>(of_head.sizes, of_head.arguments, Gradients(run, head), queries, keys,
+                          &ahead, scratch);
       });
       return;
     }
@@ -231,8 +231,9 @@ class AttentionGradKernel final : public Kernel {
                      const int64_t tile = task % keys.end;
                      HeadGradients<T> gradients = Gradients(run, head);
                      gradients.query = {};
-                     AttendGradient<T>(call_.SizesOf(run, head), call_.Arguments(run, key, head),
-                                       gradients, queries, {tile, tile + 1}, &nothing, scratch);
+                     const auto of_head = call_.HeadOf(run, key, head);
+                     AttendGradient<T>(of_head.sizes, of_head.arguments, gradients, queries,
+                                       {tile, tile + 1}, &nothing, scratch);
                    });
     call_.ForTasks(run, call_.head_count() * queries.end, 1,
                    [&](int64_t task, int64_t, void* scratch) {
@@ -241,8 +242,9 @@ class AttentionGradKernel final : public Kernel {
                      HeadGradients<T> gradients = Gradients(run, head);
                      gradients.key = {};
                      gradients.value = {};
-                     AttendGradient<T>(call_.SizesOf(run, head), call_.Arguments(run, key, head),
-                                       gradients, {tile, tile + 1}, keys, &nothing, scratch);
+                     const auto of_head = call_.HeadOf(run, key, head);
+                     AttendGradient<T>(of_head.sizes, of_head.arguments, gradients,
+                                       {tile, tile + 1}, keys, &nothing, scratch);
                    });
   }
 

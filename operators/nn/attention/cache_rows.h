@@ -5,6 +5,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/op/op_context.h"
+#include "operators/nn/attention/first_place.h"
 
 namespace skiff {
 
@@ -19,8 +20,7 @@ struct CacheRows {
 
   // Returns the row of the first token, if it is at that position.
   constexpr int64_t Clamped(int64_t position) const {
-    const int64_t last = capacity - tokens;
-    return position < 0 ? 0 : position < last ? position : last;
+    return ClampedPlace(position, capacity - tokens);
   }
 
   int64_t capacity = 0;

@@ -21,6 +21,30 @@ OpCase LogsumexpCase(const std::string& name, const Array& x, const ReducedAxes&
   return made;
 }
 
+// Columns with infinities in some blocks of theirs: -inf alone; in the first elements; but for the
+// last element; an inf; both; NaN.
+Array LongInfinities() {
+  constexpr int64_t kRows = 5000;
+  Array x = Uniform({kRows, 6}, 10, -3, 3);
+  for (int64_t row = 0; row < kRows; ++row) {
+    double* values = x.values.data() + row * 6;
+    values[0] = -INFINITY;
+    if (row < 2000) values[1] = values[4] = -INFINITY;
+    if (row < kRows - 1) values[2] = -INFINITY;
+    if (row == 4000) values[3] = values[4] = INFINITY;
+    if (row == 3000) values[5] = NAN;
+  }
+  return x;
+}
+
+// Columns of one 17 and many zeros, each of which float32 can't add to what is e^17 times as much.
+Array LongSumsBeside1() {
+  Array x = Values({100000, 2}, std::vector<double>(200000, 0));
+  x.values[0] = 17;
+  x.values[150001] = 17;
+  return x;
+}
+
 }  // namespace
 
 void AddLogsumexpCases(CaseList& cases) {
@@ -39,6 +63,14 @@ void AddLogsumexpCases(CaseList& cases) {
       Values({4, 2}, {-INFINITY, -INFINITY, -INFINITY, 1, INFINITY, 1, INFINITY, INFINITY});
   cases.push_back(LogsumexpCase("infinities_in_rows", infinities, {.dim = {1}}));
   cases.push_back(LogsumexpCase("infinities_in_columns", infinities, {.dim = {0}}));
+  // Lines that are computed in blocks.
+  cases.push_back(LogsumexpCase("rows_of_blocks", Uniform({3, 9001}, 6, -3, 3), {.dim = {1}}));
+  cases.push_back(LogsumexpCase("long_columns", Uniform({2, 2051, 70}, 7, -3, 3), {.dim = {1}}));
+  cases.push_back(
+      LogsumexpCase("a_long_line", Uniform({40, 1000}, 8, -3, 3), {.reduce_all = true}));
+  cases.push_back(LogsumexpCase("long_runs", Uniform({1100, 2, 50}, 9, -3, 3), {.dim = {0, 2}}));
+  cases.push_back(LogsumexpCase("blocks_of_infinities", LongInfinities(), {.dim = {0}}));
+  cases.push_back(LogsumexpCase("long_sums_beside_1", LongSumsBeside1(), {.dim = {0}}));
   cases.push_back({.name = "gradient_of_masked_scores",
                    .type = "logsumexp_grad",
                    .inputs = {{"X", {Values({2, 2}, {-INFINITY, -INFINITY, -INFINITY, 1})}},

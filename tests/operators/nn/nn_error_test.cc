@@ -1,4 +1,6 @@
 // The arguments that the ops of the family refuse, and their messages.
+#include <gmock/gmock.h>
+
 #include "operators/nn/nn_ops.h"
 #include "tests/operators/refused_op.h"
 
@@ -257,6 +259,28 @@ TEST_F(NnError, GradientsOfAnotherShapeAreRefused) {
         dx,
         {{"out_h", int32_t{3}}, {"out_w", int32_t{3}}},
         "Out@GRAD"}});
+}
+
+TEST_F(NnError, TokenPositionsNamesTheStartWithoutRoom) {
+  Op op("token_positions");
+  op.attrs = {{"limit", int32_t{10}}};
+  op.SetInput("X", {"x"});
+  op.SetInput("Start", {"start"});
+  op.SetOutput("Out", {"out"});
+  // Refuses starts of `tokens` tokens.
+  const auto error_of = [&](int64_t tokens, const std::vector<int64_t>& starts) {
+    const std::vector<int64_t> ids(static_cast<size_t>(3 * tokens), 1);
+    NamedTensors inputs;
+    inputs["x"] = Tensor::FromValues<int64_t>({3, tokens}, ids);
+    inputs["start"] = Tensor::FromValues<int64_t>({3}, starts);
+    PreparedOp prepared(registry_, op, inputs);
+    prepared.Load(inputs, 0xFF);
+    return ErrorText([&] { prepared.Run(); });
+  };
+  const std::string rest = ", expected 0 to 7 for 3 tokens at positions below 10";
+  EXPECT_THAT(error_of(3, {0, 8, 9}), ::testing::HasSubstr("Start[1] is 8" + rest));
+  EXPECT_THAT(error_of(3, {7, 7, -1}), ::testing::HasSubstr("Start[2] is -1" + rest));
+  EXPECT_THAT(error_of(0, {10, 11, 0}), ::testing::HasSubstr("Start[1] is 11, expected 0 to 10"));
 }
 
 }  // namespace

@@ -91,6 +91,20 @@ OpCase RmsNormGradCase(const std::string& name, int64_t size, double factor) {
           .outputs = {{"X@GRAD", 1}, {"Scale@GRAD", 1}}};
 }
 
+// Rows with infinite elements at some places: their mean square is infinite, and finite elements
+// become 0.
+Array WithInfinities(int64_t size) {
+  Array x = Uniform({4, size}, 1, -1, 2);
+  const auto set = [&](int64_t row, int64_t column, double value) {
+    x.values[static_cast<size_t>(row * size + column)] = value;
+  };
+  set(0, 0, INFINITY);
+  set(1, size - 1, -INFINITY);
+  set(2, size / 2, INFINITY);
+  set(2, 0, -INFINITY);
+  return x;
+}
+
 }  // namespace
 
 void AddRmsNormCases(CaseList& cases) {
@@ -121,6 +135,12 @@ void AddRmsNormCases(CaseList& cases) {
     cases.push_back(WithScaledX(RmsNormCase(spec), "tiny", 1e-22));
     cases.push_back(RmsNormGradCase("gradient_of_huge_" + name, size, 1e20));
     cases.push_back(RmsNormGradCase("gradient_of_tiny_" + name, size, 1e-22));
+  }
+  for (const int64_t size : {2, 37, 5003}) {
+    const std::string name = "infinities_in_rows_of_" + std::to_string(size);
+    cases.push_back(RmsNormCase({.name = name, .x = {4, size}}));
+    cases.back().inputs["X"] = {WithInfinities(size)};
+    cases.back().gradients.clear();
   }
 }
 
