@@ -3,8 +3,8 @@
 // A program that generates a sequence keeps the keys and values of earlier tokens in a cache, so
 // that each run computes the new tokens alone:
 //
-//   Variable Gpt(const Variable& ids, const Variable& positions, const std::vector<Variable>&
-//   cache);
+//   Variable Gpt(const Variable& ids, const Variable& positions,
+//                const std::vector<Variable>& cache);
 //
 //   const ProgramGuard guard(&train, &startup);     // ids [N, L]: whole sequences
 //   const Variable ids = layers::Data("ids", {-1, -1}, DType::kInt64);

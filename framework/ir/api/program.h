@@ -55,7 +55,8 @@ class Program {
   // Returns a deep copy. Ops keep their ids.
   std::unique_ptr<Program> Clone() const;
   // Returns a deep copy for evaluation. It drops the ops whose role is backward, optimize or
-  // learning-rate schedule, and the variables that nothing uses any more. It sets `is_test` to true
+  // learning-rate schedule, the ops of the root block that need what only these compute in a run
+  // (those on gradients), and the variables that nothing uses any more. It sets `is_test` to true
   // on every op that has the attribute or whose type is in `ops_with_is_test` (for ops that omit
   // the default). Blocks that no op refers to any more become empty but keep their index.
   std::unique_ptr<Program> CloneForTest(
