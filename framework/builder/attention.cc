@@ -54,6 +54,11 @@ AttentionOptions Checked(const LayerCall& call, const Variable& query, Attention
                " variables of a cache, expected its keys and its values");
   call.Enforce(options.cache.empty() || options.positions.defined(),
                "a cache without positions, expected those of the new tokens");
+  // They would have no effect.
+  call.Enforce(options.rotary || !options.cache.empty() || !options.positions.defined(),
+               "positions without rotary and without a cache, expected one of them");
+  call.Enforce(options.rotary || !options.rotary_interleaved,
+               "rotary_interleaved without rotary, expected both");
   call.Enforce(options.cache.empty() || !options.key_lengths.defined(),
                "a cache with key_lengths, expected the positions alone");
   if (!options.cache.empty()) {

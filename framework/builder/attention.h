@@ -123,7 +123,8 @@ struct AttentionOptions {
   bool rotary = false;
   float rotary_base = 10000.0f;     // as in RotaryEmbeddingOptions
   bool rotary_interleaved = false;  // as in RotaryEmbeddingOptions
-  Variable positions = {};          // [N, L], int64; undefined: 0 to L - 1
+  // [N, L], int64: for rotary and for the cache alone; undefined: 0 to L - 1.
+  Variable positions = {};
   // Keys and values of earlier tokens (KeyValueCache): two variables, or none. Those of x are
   // written behind them, at `positions`, which must be set, and a token sees all up to its own
   // position. Only for one input, and without key_lengths.

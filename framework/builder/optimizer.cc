@@ -347,7 +347,7 @@ void Optimizer::ApplyGradients(const std::vector<std::pair<Variable, Variable>>&
   SortByName(&applied);
   ApplyGradientsOptions gated = options;
   // Gradients that were divided by a loss scale may be infinite.
-  if (root->FindLocalVar(kLossScale) != nullptr) gated.skip_non_finite = true;
+  if (HasLossScale(*root)) gated.skip_non_finite = true;
   AppendUpdates(applied, gated, {}, nullptr, site);
   main.Stay();
   startup.Stay();

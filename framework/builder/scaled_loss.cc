@@ -1,5 +1,6 @@
 #include "framework/builder/scaled_loss.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -62,10 +63,16 @@ LossScale AppendLossScale(const LossScaling& scaling, const Site& site) {
                "loss_scaling.growth_interval = ", scaling.growth_interval,
                ", expected at least 1 update");
   LossScale made;
-  made.scale = CreatePersistable(kLossScale, {1}, DType::kFloat32,
+  made.scale = CreatePersistable(OwnPersistableName(kLossScale), {1}, DType::kFloat32,
                                  static_cast<double>(scaling.initial), site);
   made.inverse = layers::Reciprocal(made.scale, site);
   return made;
+}
+
+bool HasLossScale(const Block& root) {
+  return std::ranges::any_of(root.vars(), [](const auto& var) {
+    return var->name == kLossScale || var->name.starts_with(StrCat(kLossScale, "_"));
+  });
 }
 
 Variable ScaledLoss(const Variable& loss, const LossScale& scale, const Site& site) {
@@ -83,9 +90,9 @@ void AppendScaleUpdate(const LossScaling& scaling, const LossScale& scale, const
   op.SetInput("FoundInfinite", {broken.name()});
   connect(&op, "PrevLossScaling", "LossScaling", scale.scale);
   connect(&op, "InGoodSteps", "OutGoodSteps",
-          CreatePersistable(kGoodSteps, {1}, DType::kInt32, 0.0, site));
+          CreatePersistable(OwnPersistableName(kGoodSteps), {1}, DType::kInt32, 0.0, site));
   connect(&op, "InBadSteps", "OutBadSteps",
-          CreatePersistable(kBadSteps, {1}, DType::kInt32, 0.0, site));
+          CreatePersistable(OwnPersistableName(kBadSteps), {1}, DType::kInt32, 0.0, site));
   if (skip.defined()) op.SetInput("StopUpdate", {skip.name()});
   op.SetAttr("incr_every_n_steps", scaling.growth_interval);
   op.SetAttr("decr_every_n_nan_or_inf", int32_t{1});

@@ -24,17 +24,22 @@ namespace internal {
 
 // The variables of a loss scale.
 struct LossScale {
-  Variable scale;    // float32 [1], kLossScale
+  Variable scale;    // float32 [1]
   Variable inverse;  // 1 / scale
 };
 
 }  // namespace internal
 using internal::LossScale;
 
-// Makes the persistables. Throws an Error (kInvalidArgument) for a scale, a growth or a backoff
-// that isn't positive and finite, a growth below 1, a backoff above 1 or an interval below 1. Warns
-// of those that aren't powers of two, since gradients then lose digits.
+// Makes the persistables of one scale: kLossScale, or kLossScale_<n> if another loss, maybe of
+// another program of the same startup program, has that name. Throws an Error (kInvalidArgument)
+// for a scale, a growth or a backoff that isn't positive and finite, a growth below 1, a backoff
+// above 1 or an interval below 1. Warns of those that aren't powers of two, since gradients then
+// lose digits.
 LossScale AppendLossScale(const LossScaling& scaling, const std::source_location& site);
+
+// Returns whether a program has a loss scale.
+bool HasLossScale(const Block& root);
 
 // Returns loss * scale, of the loss's shape.
 Variable ScaledLoss(const Variable& loss, const LossScale& scale, const std::source_location& site);

@@ -63,6 +63,8 @@ Variable TransformerDecoder(const Variable& x, const TransformerDecoderOptions& 
   call.Enforce(options.cache.empty() || std::ssize(options.cache) == 2 * options.layers,
                options.cache.size(), " variables of a cache for ", options.layers,
                " layers, expected keys and values of each");
+  call.Enforce(options.memory.defined() || !options.memory_lengths.defined(),
+               "memory_lengths without a memory, expected both");
   Variable y = x;
   for (int64_t i = 0; i < options.layers; ++i) {
     const std::string name = StrCat(call.name(), "_layer_", i);

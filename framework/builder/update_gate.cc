@@ -167,7 +167,10 @@ Variable AppendNonFiniteCheck(const Variable& squared_norm, const Variable& skip
   // Only runs that would have updated count as skipped.
   const Variable counted =
       skip.defined() ? layers::LogicalAnd(broken, layers::LogicalNot(skip, site), site) : broken;
-  const Variable count = CreatePersistable(kSkippedUpdates, {1}, DType::kInt64, 0.0, site);
+  // The optimizers of a program count together, and apart from those of other programs.
+  const bool is_there = DefaultMainProgram().root()->FindLocalVar(kSkippedUpdates) != nullptr;
+  const std::string name = is_there ? kSkippedUpdates : OwnPersistableName(kSkippedUpdates);
+  const Variable count = CreatePersistable(name, {1}, DType::kInt64, 0.0, site);
   Op add("sum");
   add.SetInput("X", {count.name(), layers::Cast(counted, DType::kInt64, site).name()});
   Assign(count, std::move(add), site);

@@ -20,6 +20,7 @@ struct LossScaling {
 };
 
 // Persistables of a training with loss scaling, which checkpoints hold: float32 [1] and int32 [1].
+// Those of a second loss are called <name>_<n>.
 inline constexpr const char* kLossScale = "loss_scaling_0";
 inline constexpr const char* kGoodSteps = "num_good_steps_0";
 inline constexpr const char* kBadSteps = "num_bad_steps_0";

@@ -1,6 +1,11 @@
 #include "framework/training/callback.h"
 
+#include <cxxabi.h>
+
 #include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <typeinfo>
 
 #include "framework/base/error.h"
 #include "framework/tensor/tensor.h"
@@ -21,6 +26,13 @@ const Tensor& RateIn(const Scope& scope, const std::string& variable) {
 }
 
 }  // namespace
+
+std::string Callback::Name() const {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : typeid(*this).name();
+}
 
 void SetLearningRate(const std::string& variable, double rate, Scope* scope) {
   SKIFF_ENFORCE(rate >= 0.0 && std::isfinite(rate), kInvalidArgument, "the learning rate \"",

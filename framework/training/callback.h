@@ -67,8 +67,12 @@ class Callback {
   // the training log.
   virtual void OnEpoch(const TrainingRecord& /*record*/, TrainingControl* /*control*/) {}
 
-  // Returns what Restore needs to go on as if there were no break. Checkpoints hold it.
+  // Returns what Restore needs to go on as if there were no break. Checkpoints hold it. Empty: the
+  // callback keeps nothing, and Restore isn't called.
   virtual std::map<std::string, std::string> State() const { return {}; }
+  // Returns what checkpoints call the callback: its class, unless overridden. Resume refuses to
+  // give a callback the state of one of another name.
+  virtual std::string Name() const;
   // Takes such a state over. Throws an Error (kDataLoss) for anything else, and changes nothing
   // then.
   virtual void Restore(const std::map<std::string, std::string>& /*state*/) {}

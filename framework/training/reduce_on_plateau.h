@@ -45,6 +45,8 @@ class ReduceOnPlateau final : public Callback {
   void OnEvaluation(const EvaluationReport& report, TrainingControl* control) override;
   std::map<std::string, std::string> State() const override;
   void Restore(const std::map<std::string, std::string>& state) override;
+  // "ReduceOnPlateau of loss"
+  std::string Name() const override { return "ReduceOnPlateau of " + options_.metric; }
 
  private:
   bool IsBetter(double value) const;

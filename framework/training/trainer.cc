@@ -60,6 +60,8 @@ constexpr const char* kReaderPrefix = "reader.";
 
 // Of the state of a callback.
 std::string CallbackPrefix(size_t i) { return StrCat("callback.", i, "."); }
+// Of Callback::Name, of a callback with a state.
+std::string CallbackName(size_t i) { return StrCat("callback_name.", i); }
 
 std::string SumName(const Metric& metric) { return metric.name + ".sum"; }
 std::string WeightName(const Metric& metric) { return metric.name + ".weight"; }
@@ -269,6 +271,7 @@ class Trainer::Implementation {
   // Loads the newest checkpoint and returns its state.
   TrainerState Load();
   std::vector<TrainerState> CallbackStates() const;
+  std::vector<TrainerState> SavedCallbackStates(const TrainerState& state) const;
   void RestoreCallbacks(const std::vector<TrainerState>& states) const;
   // Returns the settings that a state must have.
   std::map<std::string, std::string> ExpectedSettings(const TrainerState& state) const;
@@ -437,6 +440,9 @@ void Trainer::Implementation::ListMetrics() {
                     "nor a weight");
       continue;
     }
+    SKIFF_ENFORCE(metric.streamed.empty(), kInvalidArgument, "the metric \"", metric.name,
+                  "\" streams ", Join(metric.streamed, ", "),
+                  ", but `streaming` is nullptr: expected what is made of them");
     place.value = place_of(metric.variable);
     if (!metric.weight.empty()) place.weight = place_of(metric.weight);
   }
@@ -568,11 +574,7 @@ TrainerState Trainer::Implementation::Load() {
                                                      options_.earlier_configuration, state);
                                   restored = RestoredProgress(state);
                                   choices = SavedChoices(state);
-                                  std::vector<TrainerState> saved;
-                                  for (size_t i = 0; i < options_.callbacks.size(); ++i) {
-                                    saved.push_back(PartOf(state, CallbackPrefix(i)));
-                                  }
-                                  RestoreCallbacks(saved);
+                                  RestoreCallbacks(SavedCallbackStates(state));
                                 }});
   };
   LoadedCheckpoint loaded;
@@ -598,6 +600,21 @@ TrainerState Trainer::Implementation::Load() {
 std::vector<TrainerState> Trainer::Implementation::CallbackStates() const {
   std::vector<TrainerState> states;
   for (const auto& callback : options_.callbacks) states.push_back(callback->State());
+  return states;
+}
+
+std::vector<TrainerState> Trainer::Implementation::SavedCallbackStates(
+    const TrainerState& state) const {
+  std::vector<TrainerState> states;
+  for (size_t i = 0; i < options_.callbacks.size(); ++i) {
+    states.push_back(PartOf(state, CallbackPrefix(i)));
+    const auto saved = state.find(CallbackName(i));
+    const std::string name = options_.callbacks[i]->Name();
+    SKIFF_ENFORCE(saved == state.end() || saved->second == name, kFailedPrecondition,
+                  "the checkpoint has the state of callback ", i, ", \"",
+                  saved == state.end() ? "" : saved->second, "\", but callback ", i, " is \"", name,
+                  "\": expected the callbacks of the earlier training, in their order");
+  }
   return states;
 }
 
@@ -1050,6 +1067,7 @@ TrainerState Trainer::Implementation::SavedState() const {
   for (const auto& [name, value] : progress_.reader) state[kReaderPrefix + name] = value;
   const std::vector<TrainerState> callbacks = CallbackStates();
   for (size_t i = 0; i < callbacks.size(); ++i) {
+    if (!callbacks[i].empty()) state[CallbackName(i)] = options_.callbacks[i]->Name();
     for (const auto& [name, value] : callbacks[i]) state[CallbackPrefix(i) + name] = value;
   }
   if (options_.compile.tuner != nullptr) {

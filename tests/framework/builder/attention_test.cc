@@ -276,6 +276,10 @@ TEST_F(AttentionTest, RefusesWhatIsNoAttention) {
       HasSubstr("rotary embeddings of three inputs"));
   EXPECT_THAT(message({.cache = {tokens_}}),
               HasSubstr("1 variables of a cache, expected its keys"));
+  EXPECT_THAT(message({.positions = layers::TokenPositions(tokens_)}),
+              HasSubstr("positions without rotary and without a cache"));
+  EXPECT_THAT(message({.rotary_interleaved = true}),
+              HasSubstr("rotary_interleaved without rotary"));
   const std::vector<Variable> cache = layers::KeyValueCache({.capacity = 9, .width = 12});
   EXPECT_THAT(
       message({.positions = layers::TokenPositions(tokens_, {.limit = 10}), .cache = cache}),

@@ -170,5 +170,38 @@ TEST(ScaledLoss, WarnsOfFactorsThatAreNoPowersOfTwo) {
   EXPECT_THAT(warnings.texts, ElementsAre(HasSubstr("loss_scaling.backoff = 0.8")));
 }
 
+// Two programs of one startup program, each with a layer of its own.
+TEST(TwoScaledTrainings, HaveScalesOfTheirOwn) {
+  Program startup;
+  Program mains[2];
+  std::string losses[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const ProgramGuard guard(&mains[i], &startup);
+    const Variable x = layers::Data("x", {kBatch, kWidth});
+    const Variable loss = layers::Mean(
+        layers::Fc(x, 1, {.param_attr = {.name = i == 0 ? "w" : "v"}, .bias_attr = false}));
+    losses[i] = loss.name();
+    optimizer::Sgd({.learning_rate = 0.01})
+        .Minimize(loss, {.precision = {.dtype = DType::kFloat16}});
+  }
+  Executor executor(Place::Cpu());
+  executor.Run(startup);
+  const auto step = [&](const Program& main, float value) {
+    executor.Run(main, {{"x", Tensor::FromValues<float>(
+                                  {kBatch, kWidth}, std::vector<float>(kBatch * kWidth, value))}});
+  };
+  const auto scale = [&](const std::string& name) {
+    return executor.scope().Get(name).Item<float>();
+  };
+  step(mains[0], 1);
+  step(mains[1], std::numeric_limits<float>::infinity());
+  EXPECT_EQ(scale("loss_scaling_0"), 65536.0f);
+  EXPECT_EQ(scale("loss_scaling_0_0"), 32768.0f);
+  EXPECT_EQ(executor.scope().Get("num_good_steps_0").Item<int32_t>(), 1);
+  EXPECT_EQ(executor.scope().Get("num_good_steps_0_0").Item<int32_t>(), 0);
+  EXPECT_EQ(executor.scope().Get("@SKIPPED_UPDATES@").Item<int64_t>(), 0);
+  EXPECT_EQ(executor.scope().Get("@SKIPPED_UPDATES@_0").Item<int64_t>(), 1);
+}
+
 }  // namespace
 }  // namespace skiff

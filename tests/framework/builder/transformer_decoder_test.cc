@@ -109,6 +109,7 @@ TEST_F(TransformerDecoderTest, RefusesBadOptions) {
   expect({.layers = 2, .cache = {tokens_, tokens_}},
          "2 variables of a cache for 2 layers, expected keys and values of each");
   expect({.cache = {tokens_, tokens_}}, "a cache without positions");
+  expect({.memory_lengths = tokens_}, "memory_lengths without a memory");
 }
 
 // ---- training and generation

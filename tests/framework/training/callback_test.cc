@@ -26,6 +26,7 @@
 namespace skiff::training {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -248,6 +249,18 @@ TEST_F(CallbackTest, HasItsStateInTheCheckpoint) {
   static_cast<Counter*>(options.callbacks[1].get())->count = 2;
   EXPECT_THAT(ErrorOf([&] { trainer.Resume(); }).what(), HasSubstr("callback 1: seven"));
   EXPECT_EQ(static_cast<Counter*>(options.callbacks[1].get())->count, 2);
+}
+
+TEST_F(CallbackTest, DoesNotTakeTheStateOfAnother) {
+  class AnotherCounter : public Counter {};
+  TrainerOptions options = Options("run", std::make_shared<Counter>());
+  options.stop_after_steps = 2;
+  Make(options).Run();
+  options.callbacks = {std::make_shared<AnotherCounter>()};
+  Trainer trainer = Make(options);
+  EXPECT_THAT(ErrorOf([&] { trainer.Resume(); }).what(),
+              AllOf(HasSubstr("the state of callback 0, \""),
+                    HasSubstr("Counter\", but callback 0 is"), HasSubstr("AnotherCounter")));
 }
 
 TEST_F(CallbackTest, RefusesNullptr) {

@@ -417,6 +417,10 @@ TEST_F(TrainerTest, EvaluatesMetricsThatAreNoMeans) {
   program_.metrics.back().streamed = {};
   EXPECT_THAT(ErrorOf([&] { Make(Options("other")); }).what(),
               HasSubstr("\"perplexity\" is a streaming one: expected variables to stream"));
+  program_.metrics.back().streaming = nullptr;
+  program_.metrics.back().streamed = {program_.loss};
+  EXPECT_THAT(ErrorOf([&] { Make(Options("other")); }).what(),
+              HasSubstr("but `streaming` is nullptr"));
 }
 
 TEST_F(TrainerTest, RefusesToResumeWithAnotherConfiguration) {
