@@ -193,7 +193,7 @@ TEST(TwoScaledTrainings, HaveScalesOfTheirOwn) {
   const auto scale = [&](const std::string& name) {
     return executor.scope().Get(name).Item<float>();
   };
-  step(mains[0], 1);
+  step(mains[0], 0.25f);
   step(mains[1], std::numeric_limits<float>::infinity());
   EXPECT_EQ(scale("loss_scaling_0"), 65536.0f);
   EXPECT_EQ(scale("loss_scaling_0_0"), 32768.0f);
