@@ -430,6 +430,10 @@ class PythonCallback final : public training::Callback {
     if (!py::hasattr(object_, "state")) return {};
     return object_.attr("state")().cast<std::map<std::string, std::string>>();
   }
+  std::string Name() const override {
+    const py::gil_scoped_acquire gil;
+    return py::str(py::type::of(object_).attr("__qualname__"));
+  }
   void Restore(const std::map<std::string, std::string>& state) override {
     const py::gil_scoped_acquire gil;
     object_.attr("restore")(state);

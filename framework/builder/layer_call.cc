@@ -15,33 +15,35 @@
 namespace skiff {
 namespace {
 
-int32_t Narrowed(const std::string& attribute, int64_t value) {
-  SKIFF_ENFORCE(std::in_range<int32_t>(value), kInvalidArgument, attribute, " = ", value,
+int32_t Narrowed(const Op& op, const std::string& attribute, int64_t value,
+                 const std::source_location& site) {
+  SKIFF_ENFORCE(std::in_range<int32_t>(value), kInvalidArgument, SiteText(site), ": ", op.type,
+                ": ", attribute, " = ", value,
                 " doesn't fit into the 32 bits that a program has for it");
   return static_cast<int32_t>(value);
 }
 
 // Layers and initializers give all integers as int64, but most attributes of Fluid's ops have 32
 // bits.
-void NarrowIntegers(Op* op) {
+void NarrowIntegers(Op* op, const std::source_location& site) {
   const OpDef* def = DefaultOpRegistry().Find(op->type);
   if (def == nullptr) return;
   for (auto& [name, value] : op->attrs) {
     const AttrDef* attr = def->FindAttr(name);
     if (attr == nullptr) continue;
     if (const auto* wide = std::get_if<int64_t>(&value); wide && attr->type == AttrType::kInt) {
-      value = Narrowed(name, *wide);
+      value = Narrowed(*op, name, *wide, site);
     } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value);
                list && attr->type == AttrType::kInts) {
       std::vector<int32_t> narrowed;
-      for (const int64_t element : *list) narrowed.push_back(Narrowed(name, element));
+      for (const int64_t element : *list) narrowed.push_back(Narrowed(*op, name, element, site));
       value = std::move(narrowed);
     }
   }
 }
 
 Op* AppendInferred(Block* block, Op op, const std::source_location& site) {
-  NarrowIntegers(&op);
+  NarrowIntegers(&op, site);
   op.site = SiteOf(site);
   Op* appended = block->AppendOp(std::move(op));
   const ShapeWarnings warnings;

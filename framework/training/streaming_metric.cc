@@ -81,6 +81,16 @@ std::vector<double> Scores(const Tensor& tensor) {
   return scores;
 }
 
+// Has Errors of what a metric gets name the metric.
+template <typename Take>
+void TakeFor(const char* metric, const Take& take) {
+  try {
+    take();
+  } catch (const Error& error) {
+    throw error.WithContext(metric);
+  }
+}
+
 // The classes of scores [N, classes].
 int64_t ClassesOf(const Tensor& scores) {
   SKIFF_ENFORCE(scores.shape().rank() == 2 && scores.shape()[1] > 0, kInvalidArgument,
@@ -104,20 +114,22 @@ TopKAccuracy::TopKAccuracy(int64_t k) : k_(k) {
 
 void TopKAccuracy::Add(std::span<const Tensor> values) {
   CheckCount(values, "TopKAccuracy", "scores and labels");
-  const int64_t classes = ClassesOf(values[0]);
-  const std::vector<double> scores = Scores(values[0]);
-  const std::vector<int64_t> labels = Classes(values[1], classes, "labels", "label");
-  CheckSamples(std::ssize(labels), values[0].shape()[0]);
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const std::span<const double> row = RowAt(scores, i, classes);
-    const auto label = static_cast<size_t>(labels[i]);
-    int64_t better = 0;
-    for (size_t c = 0; c < row.size(); ++c) {
-      if (row[c] > row[label] || (row[c] == row[label] && c < label)) ++better;
+  TakeFor("TopKAccuracy", [&] {
+    const int64_t classes = ClassesOf(values[0]);
+    const std::vector<double> scores = Scores(values[0]);
+    const std::vector<int64_t> labels = Classes(values[1], classes, "labels", "label");
+    CheckSamples(std::ssize(labels), values[0].shape()[0]);
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const std::span<const double> row = RowAt(scores, i, classes);
+      const auto label = static_cast<size_t>(labels[i]);
+      int64_t better = 0;
+      for (size_t c = 0; c < row.size(); ++c) {
+        if (row[c] > row[label] || (row[c] == row[label] && c < label)) ++better;
+      }
+      if (better < k_) ++correct_;
     }
-    if (better < k_) ++correct_;
-  }
-  samples_ += std::ssize(labels);
+    samples_ += std::ssize(labels);
+  });
 }
 
 double TopKAccuracy::Value() const { return samples_ == 0 ? kNan : Ratio(correct_, samples_); }
@@ -133,22 +145,24 @@ void ConfusionMatrix::Reset() { counts_.assign(static_cast<size_t>(classes_ * cl
 
 void ConfusionMatrix::Add(std::span<const Tensor> values) {
   CheckCount(values, "ConfusionMatrix", "predictions and labels");
-  std::vector<int64_t> predicted;
-  if (IsInteger(values[0])) {
-    predicted = Classes(values[0], classes_, "predictions", "prediction");
-  } else {
-    const int64_t samples = SamplesOf(values[0], classes_, "scores");
-    const std::vector<double> scores = Scores(values[0]);
-    for (size_t i = 0; i < static_cast<size_t>(samples); ++i) {
-      const std::span<const double> row = RowAt(scores, i, classes_);
-      predicted.push_back(std::ranges::max_element(row) - row.begin());
+  TakeFor("ConfusionMatrix", [&] {
+    std::vector<int64_t> predicted;
+    if (IsInteger(values[0])) {
+      predicted = Classes(values[0], classes_, "predictions", "prediction");
+    } else {
+      const int64_t samples = SamplesOf(values[0], classes_, "scores");
+      const std::vector<double> scores = Scores(values[0]);
+      for (size_t i = 0; i < static_cast<size_t>(samples); ++i) {
+        const std::span<const double> row = RowAt(scores, i, classes_);
+        predicted.push_back(std::ranges::max_element(row) - row.begin());
+      }
     }
-  }
-  const std::vector<int64_t> labels = Classes(values[1], classes_, "labels", "label");
-  CheckSamples(std::ssize(labels), std::ssize(predicted));
-  for (size_t i = 0; i < labels.size(); ++i) {
-    ++counts_[static_cast<size_t>(labels[i] * classes_ + predicted[i])];
-  }
+    const std::vector<int64_t> labels = Classes(values[1], classes_, "labels", "label");
+    CheckSamples(std::ssize(labels), std::ssize(predicted));
+    for (size_t i = 0; i < labels.size(); ++i) {
+      ++counts_[static_cast<size_t>(labels[i] * classes_ + predicted[i])];
+    }
+  });
 }
 
 int64_t ConfusionMatrix::Count(int64_t label, int64_t predicted) const {
@@ -242,23 +256,25 @@ Auc::Auc(int64_t bins) : bins_(bins) {
 
 void Auc::Add(std::span<const Tensor> values) {
   CheckCount(values, "Auc", "scores and labels");
-  const int64_t columns =
-      values[0].shape().rank() == 2 && values[0].shape()[1] == 2 ? int64_t{2} : int64_t{1};
-  const int64_t samples = SamplesOf(values[0], columns, "scores");
-  const std::vector<double> scores = Scores(values[0]);
-  const std::vector<int64_t> labels = Classes(values[1], 2, "labels", "label");
-  CheckSamples(std::ssize(labels), samples);
-  std::vector<double> keys;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const double score = RowAt(scores, i, columns).back();
-    SKIFF_ENFORCE(bins_ == 0 || (score >= 0 && score <= 1), kOutOfRange, "score ", score,
-                  ", expected one in [0, 1]");
-    keys.push_back(bins_ == 0 ? score : std::floor(score * static_cast<double>(bins_)));
-  }
-  for (size_t i = 0; i < labels.size(); ++i) {
-    auto& [negatives, positives] = counts_[keys[i]];
-    ++(labels[i] == 0 ? negatives : positives);
-  }
+  TakeFor("Auc", [&] {
+    const int64_t columns =
+        values[0].shape().rank() == 2 && values[0].shape()[1] == 2 ? int64_t{2} : int64_t{1};
+    const int64_t samples = SamplesOf(values[0], columns, "scores");
+    const std::vector<double> scores = Scores(values[0]);
+    const std::vector<int64_t> labels = Classes(values[1], 2, "labels", "label");
+    CheckSamples(std::ssize(labels), samples);
+    std::vector<double> keys;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const double score = RowAt(scores, i, columns).back();
+      SKIFF_ENFORCE(bins_ == 0 || (score >= 0 && score <= 1), kOutOfRange, "score ", score,
+                    ", expected one in [0, 1]");
+      keys.push_back(bins_ == 0 ? score : std::floor(score * static_cast<double>(bins_)));
+    }
+    for (size_t i = 0; i < labels.size(); ++i) {
+      auto& [negatives, positives] = counts_[keys[i]];
+      ++(labels[i] == 0 ? negatives : positives);
+    }
+  });
 }
 
 double Auc::Value() const {

@@ -241,7 +241,8 @@ TEST_F(LayersTest, IntegersThatDoNotFitAreToldByAttribute) {
               }),
               HasSubstr("shape = 1099511627776 doesn't fit into the 32 bits"));
   EXPECT_THAT(ErrorText([&] { layers::Softmax(rows_, wide); }),
-              HasSubstr("axis = 1099511627776 doesn't fit into the 32 bits"));
+              AllOf(HasSubstr("layers_test.cc:"),
+                    HasSubstr(": softmax: axis = 1099511627776 doesn't fit into the 32 bits")));
   EXPECT_THAT(OpTypes(), ElementsAre());
   // An op that declares 64 bits has them.
   EXPECT_THAT(layers::Roll(rows_, {wide}, {1}).dims(), ElementsAre(-1, 5));
