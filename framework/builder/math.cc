@@ -136,6 +136,12 @@ Variable ReducedCountOfRun(const Variable& x, const std::vector<int64_t>& dims, 
   return ReduceProd(Cast(extents, x.dtype(), site), {}, site).StopGradient();
 }
 
+// Half has neither the squares nor the counts of large tensors.
+Variable InFloat32(Variable (*function)(const Variable&, const VarianceOptions&, Site),
+                   const Variable& x, const VarianceOptions& options, Site site) {
+  return Cast(function(Cast(x, DType::kFloat32, site), options, site), x.dtype(), site);
+}
+
 }  // namespace
 
 Variable ElementwiseAdd(const Variable& x, const Variable& y, const ElementwiseOptions& options,
@@ -285,6 +291,8 @@ Variable LogSumExp(const Variable& x, const ReduceOptions& options, Site site) {
 Variable Variance(const Variable& x, const VarianceOptions& options, Site site) {
   const LayerCall call("variance", "", site);
   call.Use(x);
+  call.Enforce(IsFloat(x.dtype()), "x \"", x.name(), "\" is ", x.dtype(), ", expected floats");
+  if (IsHalf(x.dtype())) return InFloat32(Variance, x, options, site);
   const ReduceOptions reduce{.dims = options.dims, .keep_dim = options.keep_dim};
   // The distances from a mean add up to 0. So the gradient that would flow through the mean is 0.
   const Variable mean =
@@ -303,6 +311,8 @@ Variable Variance(const Variable& x, const VarianceOptions& options, Site site) 
 }
 
 Variable Std(const Variable& x, const VarianceOptions& options, Site site) {
+  LayerCall("std", "", site).Use(x);
+  if (IsHalf(x.dtype())) return InFloat32(Std, x, options, site);
   const Variable variance = Variance(x, options, site);
   // The slope of the root at 0 is infinite, so the gradient goes by another way there.
   const Variable is_positive = GreaterThan(variance, 0.0, site);

@@ -333,6 +333,24 @@ TEST(Variance, DoesNotCancel) {
   EXPECT_FLOAT_EQ(Apply(biased, {4}, {10000, 10001, 10002, 10003}).Item<float>(), 1.25f);
 }
 
+// 70,000 is no number of float16, nor is the square of 300.
+TEST(Variance, OfHalfIsComputedInFloat32) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Scale(layers::Range(0, 70000), {});
+  const Variable half = layers::Cast(layers::ElementwiseMod(x, 2), DType::kFloat16) * 600.0;
+  const Variable variance = layers::Cast(layers::Std(half), DType::kFloat32);
+  const float found = Executor(Place::Cpu()).Run(main, {}, {variance})[0].Item<float>();
+  EXPECT_NEAR(found, 300.0f, 0.5f);
+}
+
+TEST(Variance, RefusesWholeNumbers) {
+  Program main, startup;
+  const ProgramGuard guard(&main, &startup);
+  EXPECT_THAT(InvalidArgumentText([] { layers::Variance(layers::Range(0, 3)); }),
+              HasSubstr("is int64, expected floats"));
+}
+
 TEST(Variance, HasTheGradientOfItsDefinition) {
   const auto unbiased = [](const Variable& x) { return layers::Variance(x, {.dims = {1}}); };
   EXPECT_THAT(GradientOf(unbiased, {1, 3}, {1, 2, 6}), Pointwise(FloatEq(), Values{-2, -1, 3}));
