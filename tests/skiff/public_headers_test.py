@@ -88,6 +88,7 @@ class Structs(unittest.TestCase):
         self.assertIn("skiff::training::TrainerOptions", [struct.name for struct in structs])
         text = '#include "skiff/skiff.h"\ntemplate <class T> T Any();\n'
         for i, struct in enumerate(structs):
+            # One initializer leaves out all other members: with the first, and with the last, that is each member.
             for j, member in enumerate(struct.members[:1] + struct.members[1:][-1:]):
                 text += (f"[[maybe_unused]] const {struct.name} x{i}_{j}"
                          f"{{.{member} = Any<decltype({struct.name}::{member})>()}};\n")
