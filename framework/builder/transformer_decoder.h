@@ -66,8 +66,9 @@ struct TransformerDecoderOptions {
 // layer i begin with <name>_layer_<i>. The attention to the memory is called _cross_att, and its
 // normalisation post_cross_att or pre_cross_att; the scales of RmsNorm end in _rms_norm_scale.
 //
-// attention.h shows how a program generates token by token with a cache. It projects the memory in
-// each run.
+// attention.h shows how a program generates token by token with a cache. Each run projects the
+// memory; with memory_lengths it also copies the cache of the first layer, so that an Error about a
+// length leaves the cache as it was.
 //
 // Throws an Error (kInvalidArgument) unless layers >= 1, feed_forward >= 0, 0 <= dropout < 1, norm
 // is one of the two and the cache has two variables for each layer or none, and what Attention

@@ -377,7 +377,10 @@ HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& opt
 HalfReport RewriteForInference(const OpRegistry& registry, const PrecisionOptions& options,
                                const std::set<std::string>& results, Program* program) {
   PrecisionChoice::Names names{.parameters = {}, .results = results, .may_keep_nothing = true};
-  if (options.level == PrecisionLevel::kParameters) names.parameters = ParametersOf(*program);
+  if (options.level == PrecisionLevel::kParameters) {
+    names.parameters = ParametersOf(*program);
+    names.may_round_states = true;
+  }
   return Rewrite(registry, options, names, program, /*startup=*/nullptr);
 }
 

@@ -40,8 +40,9 @@ HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& opt
 
 // The same for a program that is only evaluated. Parameters become half with
 // PrecisionLevel::kParameters, but have no master weights: whoever loads or saves the program gives
-// them rounded values. Entries of keep_float32 that fit nothing are passed over: what they name may
-// be in the training alone.
+// them rounded values. So become persistables that ops update and that all ops read in half, such
+// as caches of keys and values. Entries of keep_float32 that fit nothing are passed over: what they
+// name may be in the training alone.
 HalfReport RewriteForInference(const OpRegistry& registry, const PrecisionOptions& options,
                                const std::set<std::string>& results, Program* program);
 

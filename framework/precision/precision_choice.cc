@@ -283,6 +283,11 @@ bool PrecisionChoice::IsParameterForHalf(const FloatVariable& variable) const {
          variable.writers.empty() && !variable.readers.empty();
 }
 
+// Whether the variable is kept between runs, and may be rounded.
+bool PrecisionChoice::IsStateForHalf(const FloatVariable& variable) const {
+  return names_.may_round_states && !variable.var->is_parameter && !variable.writers.empty();
+}
+
 bool PrecisionChoice::IsHalfIn(const FloatOp& op, const FloatArgument& argument) const {
   if (argument.like >= 0) return variables_[static_cast<size_t>(argument.like)].is_half;
   return op.mode == Mode::kHalf && argument.slot != nullptr && FollowsHalf(*argument.slot);
@@ -322,8 +327,9 @@ void PrecisionChoice::Settle() {
                            names_.results.contains(variable.var->name);
     const bool is_made =
         (!variable.writers.empty() && !IsReadBeforeWritten(variable)) || variable.is_set_by_loop;
-    const bool may_be_half =
-        variable.var->persistable ? IsParameterForHalf(variable) : is_made && !is_result;
+    const bool may_be_half = variable.var->persistable
+                                 ? IsParameterForHalf(variable) || IsStateForHalf(variable)
+                                 : is_made && !is_result;
     // One that isn't half decides for its group.
     if (!may_be_half) is_half[variable.group] = false;
   }
@@ -473,7 +479,9 @@ bool PrecisionChoice::IsReadInHalf(const FloatVariable& variable) const {
 
 bool PrecisionChoice::MayStayHalf(const FloatVariable& variable) const {
   if (variable.var->is_parameter) return IsReadInHalf(variable);
-  if (variable.var->kind == VarKind::kLoDTensorArray && !IsReadInHalf(variable)) return false;
+  const bool is_read_as_it_is =
+      variable.var->kind == VarKind::kLoDTensorArray || variable.var->persistable;
+  if (is_read_as_it_is && !IsReadInHalf(variable)) return false;
   bool is_made = variable.is_set_by_loop;
   for (const size_t writer : variable.writers) {
     const FloatOp& op = ops_[writer];

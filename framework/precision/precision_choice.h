@@ -10,6 +10,8 @@
 // - A variable is half if all ops that write the variable compute in half. Ops that make constants
 //   don't count. So a variable of a loop has one dtype, inside and outside. An array is half only
 //   if, in addition, all ops that read it take half. A feed that an op overwrites stays float32.
+// - A persistable that ops update stays float32, unless Names says otherwise and all ops that read
+//   the persistable take half.
 // - An op of which an attribute names float32 (AttrDef::names_dtype) stays float32.
 // - What depends neither on an op with kLow nor on a parameter in half stays float32: learning
 //   rates, counters, and what is computed from feeds alone.
@@ -83,6 +85,8 @@ class PrecisionChoice {
     std::set<std::string> parameters;
     // Variables of the root block that stay float32, such as the loss.
     std::set<std::string> results;
+    // Whether persistables that ops update, such as a cache of keys, may become half.
+    bool may_round_states = false;
     // Whether entries of PrecisionOptions::keep_float32 that fit nothing are passed over.
     bool may_keep_nothing = false;
   };
@@ -122,6 +126,7 @@ class PrecisionChoice {
   bool IsRounded(const FloatOp& op) const;
   void FindRounded();
   bool IsParameterForHalf(const FloatVariable& variable) const;
+  bool IsStateForHalf(const FloatVariable& variable) const;
   bool IsConstant(const FloatVariable& variable) const;
   bool IsReadInHalf(const FloatVariable& variable) const;
   bool MayStayHalf(const FloatVariable& variable) const;

@@ -276,5 +276,51 @@ TEST_F(HalfRewriteTest, TrainsInHalfAsInFloat32) {
   }
 }
 
+// Casts of a cache would take longer than a step of generation.
+TEST_F(HalfRewriteTest, KeepsCachesOfGenerationInHalf) {
+  const Variable x = layers::Data("x", {1, 2, 8});
+  const Variable length = layers::Data("length", {1}, DType::kInt64);
+  const std::vector<Variable> cache = layers::KeyValueCache({.capacity = 64, .width = 8});
+  const Variable y =
+      layers::Attention(x, {.heads = 2,
+                            .positions = layers::TokenPositions(x, {.start = length, .limit = 64}),
+                            .cache = cache});
+  Executor executor(Place::Cpu());
+  executor.Run(startup_);
+  const auto run = [&] {
+    std::vector<float> found;
+    for (int64_t start = 0; start < 6; start += 2) {
+      const FeedList feeds = {
+          {"x", Tensor::FromValues<float>(
+                    {1, 2, 8}, std::vector<float>(16, 0.25f * static_cast<float>(start + 1)))},
+          {"length", Tensor::FromValues<int64_t>({1}, {start})}};
+      for (const float number : executor.Run(main_, feeds, {y})[0].ToVector<float>()) {
+        found.push_back(number);
+      }
+    }
+    return found;
+  };
+  const std::vector<float> in_float32 = run();
+  RewriteForInference(DefaultOpRegistry(), options_, {y.name()}, &main_);
+  for (const Variable& kept : cache) {
+    EXPECT_EQ(main_.root()->GetVar(kept.name())->dtype, options_.dtype);
+    for (const auto& op : main_.root()->ops()) {
+      EXPECT_FALSE(op->type == "cast" && op->Input("X")[0] == kept.name());
+    }
+    executor.scope().Set(kept.name(), Tensor({1, 64, 8}, options_.dtype));
+  }
+  for (const auto& var : main_.root()->vars()) {
+    if (!var->is_parameter) continue;
+    Program cast, unused;
+    const ProgramGuard guard(&cast, &unused);
+    cast.root()->CreateVar({.name = "from", .dims = var->dims});
+    const Variable to = layers::Cast({cast.root(), "from"}, var->dtype);
+    executor.scope().Set(var->name,
+                         executor.Run(cast, {{"from", executor.scope().Get(var->name)}}, {to})[0]);
+  }
+  const std::vector<float> in_half = run();
+  for (size_t i = 0; i < in_half.size(); ++i) EXPECT_NEAR(in_half[i], in_float32[i], 0.02f) << i;
+}
+
 }  // namespace
 }  // namespace skiff
