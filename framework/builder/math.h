@@ -114,8 +114,8 @@ struct VarianceOptions {
 };
 // The mean squared distance from the mean, over the dims, in two passes: first the means, then the
 // squares, so that nothing cancels. Throws an Error (kInvalidArgument) if it is unbiased and n is
-// known to be less than 2, or if x isn't of floats; where only a run knows n = 1, the result is NaN,
-// as PyTorch's. Half is computed in float32.
+// known to be less than 2, or if x isn't of floats; where only a run knows n = 1, the result is
+// NaN, as PyTorch's. Half is computed in float32.
 Variable Variance(const Variable& x, const VarianceOptions& options = {},
                   Site site = Site::current());
 // The square root of the variance. Its gradient is 0 where the deviation is 0, as PyTorch's.

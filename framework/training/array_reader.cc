@@ -7,7 +7,8 @@
 namespace skiff::training {
 
 ArraySource::ArraySource(FeedList arrays) : arrays_(std::move(arrays)) {
-  SKIFF_ENFORCE(!arrays_.empty(), kInvalidArgument, "ArrayReader of no arrays, expected at least one");
+  SKIFF_ENFORCE(!arrays_.empty(), kInvalidArgument,
+                "ArrayReader of no arrays, expected at least one");
   const auto& [first, first_array] = arrays_[0];
   for (size_t i = 0; i < arrays_.size(); ++i) {
     const auto& [name, array] = arrays_[i];

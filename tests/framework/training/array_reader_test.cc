@@ -95,7 +95,7 @@ TEST(ArrayReader, RefusesWhatHasNoRowsInCommon) {
   Tensor ragged = three;
   ragged.set_lod({{0, 1, 3}});
   const std::vector<std::pair<FeedList, std::string>> refused = {
-      {{}, "ArrayReader of no arrays"},
+      {{}, "ArrayReader of no arrays, expected at least one"},
       {{{"x", three}, {"y", Tensor::FromValues<float>({2}, {1, 2})}},
        "arrays[\"y\"] has 2 rows, expected 3 as in \"x\""},
       {{{"x", three}, {"x", three}}, "arrays[\"x\"] is there twice"},
