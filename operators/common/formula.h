@@ -66,7 +66,7 @@ constexpr T Log(T x) {
   return std::log(x);
 }
 // Of vectors, for finite numbers alone, Expm1 up to the reach of the exponential (below), and Log1p
-// from 0 on.
+// above -1.
 template <typename T>
 constexpr T Expm1(T x) {
   return std::expm1(x);
@@ -74,6 +74,11 @@ constexpr T Expm1(T x) {
 template <typename T>
 constexpr T Log1p(T x) {
   return std::log1p(x);
+}
+// Of any number.
+template <typename T>
+constexpr T Erf(T x) {
+  return std::erf(x);
 }
 template <typename T>
 constexpr T Tanh(T x) {

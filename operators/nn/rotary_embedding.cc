@@ -10,7 +10,10 @@
 //
 // Source: Su et al., RoFormer, arXiv 2104.09864. Angles are float64 before their sines and cosines
 // are rounded.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <complex>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -20,9 +23,9 @@
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
-#include "operators/common/cpu/wide_rows.h"
 #include "operators/common/input_checks.h"
 #include "operators/nn/attention/rotary_columns.h"
+#include "operators/nn/attention/rotary_rows.h"
 #include "operators/nn/kernels/image_window.h"
 
 namespace skiff {
@@ -51,16 +54,91 @@ void InferGrad(OpContext& context) {
   context.SetOutputLike("X@GRAD", "Out@GRAD");
 }
 
-// Turns the columns of a row. `cosines` and `sines` have a number for each pair. `to` may be `x`.
-template <typename T>
-void TurnRow(const RotaryColumns& columns, const T* x, const T* cosines, const T* sines, T* to) {
-  for (int64_t head = 0; head < columns.heads; ++head) {
+// Positions of which the sines and cosines are products of two: those of the multiple of kSpan
+// below, and those of the rest. So kSpan positions in a row cost one call of sine and cosine, and
+// each still depends on nothing but the position. Float64 has calls for each.
+template <typename Wide>
+inline constexpr int64_t kSpan = sizeof(Wide) == sizeof(double) ? 1 : 16;
+
+// What the kernel knows of the angles of each pair before it runs.
+template <typename Wide>
+struct Angles {
+  struct Pair {
+    double frequency;
+    // Of the positions from 0 on.
+    std::array<std::complex<double>, kSpan<Wide>> turns;
+  };
+
+  Angles(const RotaryColumns& columns, double direction) {
     for (int64_t i = 0; i < columns.pairs; ++i) {
-      const RotaryPair pair = columns.PairAt(head, i);
-      const T first = x[pair.first];
-      const T second = x[pair.second];
-      to[pair.first] = first * cosines[i] - second * sines[i];
-      to[pair.second] = second * cosines[i] + first * sines[i];
+      Pair pair{.frequency = direction * std::exp(static_cast<double>(i) * columns.log_step)};
+      for (int64_t at = 0; at < kSpan<Wide>; ++at) {
+        pair.turns[static_cast<size_t>(at)] =
+            std::polar(1.0, static_cast<double>(at) * pair.frequency);
+      }
+      pairs.push_back(pair);
+    }
+  }
+
+  std::vector<Pair> pairs;
+};
+
+// The positions whose sines and cosines a run needs, a row of the table for each.
+struct TablePlaces {
+  // Of tokens at `positions`, whose rows of the table are those of the range that contains them, or
+  // if that has more positions than there are tokens, those of the tokens.
+  static TablePlaces Of(const int64_t* positions, int64_t tokens) {
+    const auto [low, high] = std::minmax_element(positions, positions + tokens);
+    const uint64_t span = static_cast<uint64_t>(*high) - static_cast<uint64_t>(*low);
+    if (span >= static_cast<uint64_t>(tokens)) return {.positions = positions, .count = tokens};
+    return {.low = *low, .count = static_cast<int64_t>(span) + 1};
+  }
+
+  int64_t PositionOf(int64_t row) const {
+    return positions == nullptr ? low + row : positions[row];
+  }
+
+  const int64_t* positions = nullptr;  // nullptr: those from `low` on
+  int64_t low = 0;
+  int64_t count = 0;
+};
+
+// The sines and cosines of a run.
+template <typename Wide>
+struct RotaryTable {
+  RotaryTurn<Wide> At(int64_t row) const {
+    return {.cosines = memory + 2 * row * width, .sines = memory + (2 * row + 1) * width};
+  }
+
+  Wide* memory;
+  int64_t width;
+};
+
+// Computes rows [begin, end) of the table.
+template <typename Wide>
+void FillTable(const RotaryColumns& columns, const Angles<Wide>& angles, const TablePlaces& places,
+               const RotaryTable<Wide>& table, int64_t begin, int64_t end) {
+  // A few rows at a time, so that what a pair writes stays in the cache.
+  for (int64_t first = begin; first < end; first += 16) {
+    const int64_t last = std::min(end, first + 16);
+    for (int64_t i = 0; i < columns.pairs; ++i) {
+      const auto& pair = angles.pairs[static_cast<size_t>(i)];
+      int64_t below = 0;
+      std::complex<double> turn;
+      for (int64_t row = first; row < last; ++row) {
+        const int64_t position = places.PositionOf(row);
+        const int64_t rest = position & (kSpan<Wide> - 1);
+        if (row == first || position - rest != below) {
+          below = position - rest;
+          const double angle = static_cast<double>(below) * pair.frequency;
+          turn = {std::cos(angle), std::sin(angle)};
+        }
+        const std::complex<double>& more = pair.turns[static_cast<size_t>(rest)];
+        // Not the product of std::complex, which checks for NaN.
+        const double cosine = turn.real() * more.real() - turn.imag() * more.imag();
+        const double sine = turn.imag() * more.real() + turn.real() * more.imag();
+        table.At(row).Set(columns, i, static_cast<Wide>(cosine), static_cast<Wide>(sine));
+      }
     }
   }
 }
@@ -77,38 +155,42 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context, const char* from_slot, 
   const In<int64_t> positions(context, "Positions");
   const Out<T> y(context, to_slot);
   // Sines and cosines of each token; without positions, those of one sequence.
-  const int64_t turned = positions.is_there() ? MultiplyCounts(shape[0], tokens) : tokens;
-  const int memory = context.RequestWorkspace(
-      ByteCount(MultiplyCounts(turned, 2 * columns.pairs), kDTypeOf<Wide>));
+  const int64_t most = positions.is_there() ? MultiplyCounts(shape[0], tokens) : tokens;
+  const int64_t table_width = RotaryTurn<Wide>::WidthOf(columns);
+  const int memory =
+      context.RequestWorkspace(ByteCount(MultiplyCounts(most, 2 * table_width), kDTypeOf<Wide>));
+  const int copy =
+      positions.is_there() ? context.RequestWorkspace(ByteCount(most, DType::kInt64)) : -1;
   const int64_t width = 2 * columns.pairs * columns.heads;
-  const ThreadScratch<T> scratch(context, MultiplyCounts(shape[0], tokens), /*rows=*/1, width);
-  std::vector<double> frequencies;
-  for (int64_t i = 0; i < columns.pairs; ++i)
-    frequencies.push_back(std::exp(static_cast<double>(i) * columns.log_step));
-  return MakeRowsKernel([=, frequencies = std::move(frequencies)](const KernelContext& run) {
+  const TurnRotaryRow<T> turn_row = TurnRotaryRowOf<T>();
+  return MakeRowsKernel([=, angles = Angles<Wide>(columns, direction)](const KernelContext& run) {
     const int64_t rows = x.shape(run)[0] * tokens;
-    const int64_t* places = positions(run);
-    auto* const cosines = static_cast<Wide*>(run.workspace(memory));
-    const int64_t turns = places == nullptr ? std::min(rows, tokens) : rows;
-    Wide* const sines = cosines + turns * columns.pairs;
-    ParallelFor(turns, GrainOf(32 * columns.pairs), [&](int64_t begin, int64_t end) {
+    if (rows == 0) return;
+    const RotaryTable<Wide> table = {static_cast<Wide*>(run.workspace(memory)), table_width};
+    TablePlaces places = {.count = std::min(rows, tokens)};
+    int64_t* own = nullptr;
+    if (positions.is_there()) {
+      // A copy: what finds a row of the table must not change.
+      own = static_cast<int64_t*>(run.workspace(copy));
+      std::copy_n(positions(run), rows, own);
+      places = TablePlaces::Of(own, rows);
+    }
+    ParallelFor(places.count, GrainOf(16 * columns.pairs), [&](int64_t begin, int64_t end) {
+      FillTable(columns, angles, places, table, begin, end);
+    });
+    const T* from = x(run);
+    T* to = y(run);
+    ParallelFor(rows, GrainOf(width), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const auto position = static_cast<double>(places == nullptr ? row : places[row]);
-        for (int64_t i = 0; i < columns.pairs; ++i) {
-          const double angle = position * frequencies[static_cast<size_t>(i)];
-          cosines[row * columns.pairs + i] = static_cast<Wide>(std::cos(angle));
-          sines[row * columns.pairs + i] = static_cast<Wide>(direction * std::sin(angle));
+        int64_t at = row;
+        if (own == nullptr) {
+          at = row % tokens;
+        } else if (places.positions == nullptr) {
+          at = own[row] - places.low;
         }
+        turn_row(columns, from + row * width, table.At(at), to + row * width);
       }
     });
-    const auto turn = [=, x = x(run), y = y(run)](int64_t row, const WideRows<T>& wide) {
-      const int64_t turned = (places == nullptr ? row % tokens : row) * columns.pairs;
-      Wide* to = PlaceOfRow(y, row * width, wide[0]);
-      TurnRow(columns, ReadRow(x, row * width, width, wide[0]), cosines + turned, sines + turned,
-              to);
-      WriteRow(to, width, y, row * width);
-    };
-    scratch.ForEach(run, rows, GrainOf(width), turn);
   });
 }
 

@@ -29,6 +29,7 @@ using skiff::AtMost;
 using skiff::BelowExpReach;
 using skiff::Ceil;
 using skiff::Cos;
+using skiff::Erf;
 using skiff::Exp;
 using skiff::Expm1;
 using skiff::Floor;
@@ -152,6 +153,10 @@ HWY_INLINE Lanes<D> Log(Lanes<D> x) {
 template <class D>
 HWY_INLINE Lanes<D> Log1p(Lanes<D> x) {
   return Lanes<D>(hn::Log1p(D(), x.v));
+}
+template <class D>
+HWY_INLINE Lanes<D> Erf(Lanes<D> x) {
+  return Lanes<D>(ErfOf(D(), x.v));
 }
 template <class D>
 HWY_INLINE Lanes<D> Tanh(Lanes<D> x) {

@@ -1,5 +1,5 @@
-// Exponential, logarithm and hyperbolic tangent of float32 vectors, defined for every input:
-// Highway's own leave infinities, NaN and overflow undefined.
+// Exponential, logarithm, hyperbolic tangent and error function of float32 vectors, defined for
+// every input: Highway's own leave infinities, NaN and overflow undefined.
 //
 // Included once per instruction set, through Highway's foreach_target.
 #include <limits>
@@ -71,6 +71,28 @@ HWY_INLINE V QuickTanh(D d, V x) {
   q = hn::MulAdd(q, u, one);
   const V ratio = hn::Div(hn::Mul(x, p), q);
   const auto is_one = hn::Or(hn::Gt(hn::Abs(x), hn::Set(d, 9.011f)), hn::Gt(hn::Abs(ratio), one));
+  return hn::IfThenElse(is_one, hn::CopySign(one, x), ratio);
+}
+
+// erf(x) for float32. NaN stays NaN, and -0 stays -0. Up to 3.92, x · p(x²) / q(x²) has a relative
+// error of 5.4e-8 before the sums round; p and q were fitted as those of QuickTanh. Beyond, the
+// nearest float32 is 1.
+template <class D, class V>
+HWY_INLINE V ErfOf(D d, V x) {
+  const V u = hn::Mul(x, x);
+  const V one = hn::Set(d, 1.0f);
+  V p = hn::MulAdd(hn::Set(d, 1.87655564e-6f), u, hn::Set(d, 2.85823859e-4f));
+  p = hn::MulAdd(p, u, hn::Set(d, 4.14582621e-3f));
+  p = hn::MulAdd(p, u, hn::Set(d, 5.39066680e-2f));
+  p = hn::MulAdd(p, u, hn::Set(d, 2.00303495e-1f));
+  p = hn::MulAdd(p, u, hn::Set(d, 1.12837911f));
+  V q = hn::MulAdd(hn::Set(d, 3.63370818e-5f), u, hn::Set(d, 1.24029303e-3f));
+  q = hn::MulAdd(q, u, hn::Set(d, 1.57404710e-2f));
+  q = hn::MulAdd(q, u, hn::Set(d, 1.18062153e-1f));
+  q = hn::MulAdd(q, u, hn::Set(d, 5.10846317e-1f));
+  q = hn::MulAdd(q, u, one);
+  const V ratio = hn::Div(hn::Mul(x, p), q);
+  const auto is_one = hn::Or(hn::Gt(hn::Abs(x), hn::Set(d, 3.92f)), hn::Gt(hn::Abs(ratio), one));
   return hn::IfThenElse(is_one, hn::CopySign(one, x), ratio);
 }
 

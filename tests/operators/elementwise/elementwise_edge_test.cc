@@ -85,6 +85,9 @@ TEST(Unary, TakesInfinitiesAndNan) {
   ExpectUnary("tanh", x, {1, -1, kNan, 0, 1, -1});
   ExpectUnary("sigmoid", x, {1, 0, kNan, 0.5f, 1, 0});
   ExpectUnary("exp", x, {kInfinity, 0, kNan, 1, kInfinity, 0});
+  ExpectUnary("expm1", x, {kInfinity, -1, kNan, 0, kInfinity, -1});
+  ExpectUnary("log1p", x, {kInfinity, kNan, kNan, 0, std::log1p(200.0f), kNan});
+  ExpectUnary("erf", x, {1, -1, kNan, 0, 1, -1});
   ExpectUnary("log", x, {kInfinity, kNan, kNan, -kInfinity, std::log(200.0f), kNan});
   ExpectUnary("sqrt", x, {kInfinity, kNan, kNan, 0, std::sqrt(200.0f), kNan});
   ExpectUnary("sign", x, {1, -1, kNan, 0, 1, -1});
@@ -157,7 +160,8 @@ TEST(UnaryGradient, IsTheLimitFarFromZero) {
                                    {"hard_sigmoid", 0, 0},
                                    {"leaky_relu", 1, static_cast<double>(0.02f)},
                                    {"abs", 1, -1},
-                                   {"reciprocal", 0, 0}};
+                                   {"reciprocal", 0, 0},
+                                   {"log1p", 0, 0}};
   for (const int64_t set : harness::InstructionSets()) {
     const harness::InstructionSetLimit limit(set);
     SCOPED_TRACE(harness::InstructionSetName(set));
@@ -166,6 +170,42 @@ TEST(UnaryGradient, IsTheLimitFarFromZero) {
       ExpectSlopes<double>(op.type, op.above, op.below);
     }
   }
+}
+
+// EXPECT_FLOAT_EQ takes 0 for -0, and infinity for a number near the largest.
+TEST(Unary, KeepsMinusZeroAndTinyNumbers) {
+  const std::vector<float> x = {-0.0f, 1e-30f, -1e-38f, 1e-45f, -1e-45f};
+  std::vector<float> many;
+  for (int copy = 0; copy < 19; ++copy) many.insert(many.end(), x.begin(), x.end());
+  for (const int64_t set : harness::InstructionSets()) {
+    const harness::InstructionSetLimit limit(set);
+    SCOPED_TRACE(harness::InstructionSetName(set));
+    for (const char* type : {"expm1", "log1p"}) {
+      const std::vector<float> found = RunUnary(type, many);
+      EXPECT_EQ(found, many) << type;
+      EXPECT_TRUE(std::signbit(found[0])) << type;
+    }
+    EXPECT_TRUE(std::signbit(RunUnary("erf", many)[0]));
+  }
+}
+
+TEST(Expm1, OverflowsWhereTheResultHasNoFloat) {
+  const float last = 88.72283f;  // the largest with a finite exponential
+  const float next = std::nextafter(last, 100.0f);
+  for (const int64_t set : harness::InstructionSets()) {
+    const harness::InstructionSetLimit limit(set);
+    SCOPED_TRACE(harness::InstructionSetName(set));
+    std::vector<float> x(19, last);
+    x.insert(x.end(), 19, next);
+    const std::vector<float> found = RunUnary("expm1", x);
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(std::isinf(found[i]), x[i] == next) << x[i];
+  }
+}
+
+TEST(Log1p, IsMinusInfinityAtMinusOne) {
+  const float above = std::nextafter(-1.0f, 0.0f);
+  ExpectUnary("log1p", {-1.0f, std::nextafter(-1.0f, -2.0f), above},
+              {-kInfinity, kNan, std::log1p(above)});
 }
 
 TEST(Round, IsExactAtHalvesAndBeyondTheLastFraction) {

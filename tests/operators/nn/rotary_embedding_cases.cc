@@ -66,6 +66,15 @@ OpCase RotaryCase(const RotarySpec& spec) {
   return op_case;
 }
 
+// Positions of `sequences` of `tokens` each, which begin `step` apart.
+std::vector<int64_t> PositionsFrom(int64_t sequences, int64_t tokens, int64_t first, int64_t step) {
+  std::vector<int64_t> positions;
+  for (int64_t n = 0; n < sequences; ++n) {
+    for (int64_t i = 0; i < tokens; ++i) positions.push_back(first + n * step + i);
+  }
+  return positions;
+}
+
 }  // namespace
 
 void AddRotaryEmbeddingCases(CaseList& cases) {
@@ -77,6 +86,28 @@ void AddRotaryEmbeddingCases(CaseList& cases) {
              {.name = "heads", .x = {2, 5, 36}, .heads = 6},
              {.name = "pairs", .x = {2, 3, 6}, .heads = 3},
              {.name = "positions", .x = {2, 3, 8}, .heads = 2, .positions = {7, 8, 9, 0, 1, 2}},
+             // Some in both sequences, some negative.
+             {.name = "shared_positions",
+             .x = {3, 5, 12},
+             .positions = {-3, -2, -1, 0, 1, 0, 1, 2, 3, 4, 0, 0, 0, 1, 2}},
+             // Far apart: more positions between them than there are tokens.
+             {.name = "scattered_positions",
+             .x = {3, 2, 20},
+             .heads = 2,
+             .positions = {5000, 5001, 17, 18, 17, 300}},
+             // Across multiples of 16, in an order of their own.
+             {.name = "falling_positions",
+             .x = {1, 20, 40},
+             .positions = {35, 34, 33, 32, 31, 30, 29, 17, 16, 15,
+                           14, 3,  2,  1,  0,  5,  16, 48, 47, 20}},
+             {.name = "positions_for_several_threads",
+             .x = {3, 150, 96},
+             .heads = 3,
+             .positions = PositionsFrom(3, 150, 5, 70)},
+             {.name = "scattered_positions_for_several_threads",
+             .x = {3, 150, 96},
+             .heads = 3,
+             .positions = PositionsFrom(3, 150, 11, 700)},
              {.name = "base", .x = {1, 4, 16}, .base = 100.0f},
              {.name = "several_threads", .x = {3, 150, 96}, .heads = 3}}) {
       spec.name += suffix;
@@ -89,8 +120,15 @@ void AddRotaryEmbeddingCases(CaseList& cases) {
   specs.back().float64_tolerance = 1e-10;
   specs.push_back({.name = "no_tokens", .x = {2, 0, 8}});
   specs.push_back({.name = "no_columns", .x = {2, 3, 0}});
-  specs.push_back(
-      {.name = "llama_layer", .x = {4, 1024, 2048}, .heads = 32, .benchmark_only = true});
+  const RotarySpec layer = {
+      .name = "llama_layer", .x = {4, 1024, 2048}, .heads = 32, .benchmark_only = true};
+  specs.push_back(layer);
+  specs.push_back(layer);
+  specs.back().name = "gpt_j_layer";
+  specs.back().interleaved = true;
+  specs.push_back(layer);
+  specs.back().name = "llama_layer_at_positions";
+  specs.back().positions = PositionsFrom(4, 1024, 0, 100);
   for (const RotarySpec& spec : specs) cases.push_back(RotaryCase(spec));
 }
 
