@@ -24,7 +24,8 @@ OpCase TakeAlongAxisGradCase(const std::string& name, const Array& x, const Arra
       .type = "take_along_axis_grad",
       .inputs = {{"Input", {x}}, {"Index", {index}}, {"Result@GRAD", {Uniform(index.shape, 50)}}},
       .attrs = {{"Axis", axis}},
-      .outputs = {{"Input@GRAD", 1}}};
+      .outputs = {{"Input@GRAD", 1}},
+      .dtypes = {DType::kFloat32}};
   made.reference = [axis](const Arrays& inputs) {
     return TakeAlongAxisGradReference(inputs, axis);
   };
