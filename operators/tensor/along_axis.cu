@@ -71,52 +71,69 @@ struct NamedPlace {
   int32_t* places;
 };
 
+// The positions of the values of an element, and what they put to it.
+template <typename T>
+struct PutPositions {
+  // Whether `first` is the first position of an element in the sorted list.
+  __device__ bool IsFirst(int64_t first) const {
+    const uint32_t element = sorted.rows[first];
+    return element < sorted.length && (first == 0 || sorted.rows[first - 1] != element);
+  }
+  __device__ bool IsOf(int64_t k, uint32_t element) const {
+    return k < sorted.count && sorted.rows[k] == element;
+  }
+  __device__ WideType<T> ValueAt(int64_t k) const { return Widened(values[sorted.positions[k]]); }
+
+  SortedRows sorted;
+  const T* values;
+};
+
 // The values of an element, as they are multiplied: one thread for each element that has some.
 template <typename T>
 struct MultipliedElement {
   __device__ void operator()(int64_t first) const {
-    const uint32_t element = sorted.rows[first];
-    if (element >= sorted.length || (first > 0 && sorted.rows[first - 1] == element)) return;
-    T product = out[element];
-    for (int64_t k = first; k < sorted.count && sorted.rows[k] == element; ++k) {
-      product *= values[sorted.positions[k]];
-    }
-    out[element] = product;
+    if (!put.IsFirst(first)) return;
+    const uint32_t element = put.sorted.rows[first];
+    WideType<T> product = Widened(out[element]);
+    for (int64_t k = first; put.IsOf(k, element); ++k) product *= put.ValueAt(k);
+    out[element] = Rounded<T>(product);
   }
 
-  SortedRows sorted;
-  const T* values;
+  PutPositions<T> put;
   T* out;
 };
 
 // The gradients of these products. dx may be dout; dx and dvalues may be nullptr.
 template <typename T>
 struct MultipliedGradients {
+  using Wide = WideType<T>;
+
   __device__ void operator()(int64_t first) const {
-    const uint32_t element = sorted.rows[first];
-    if (element >= sorted.length || (first > 0 && sorted.rows[first - 1] == element)) return;
-    T before = x[element];
+    if (!put.IsFirst(first)) return;
+    const uint32_t element = put.sorted.rows[first];
+    const Wide gradient = Widened(dout[element]);
+    Wide before = Widened(x[element]);
     int64_t end = first;
-    for (; end < sorted.count && sorted.rows[end] == element; ++end) {
-      const uint32_t position = sorted.positions[end];
-      if (dvalues != nullptr) dvalues[position] = before;
-      before *= values[position];
+    for (; put.IsOf(end, element); ++end) {
+      if (dvalues != nullptr) products[put.sorted.positions[end]] = before;
+      before *= put.ValueAt(end);
     }
-    T behind = 1;
+    Wide behind = 1;
     for (int64_t k = end; k-- > first;) {
-      const uint32_t position = sorted.positions[k];
-      if (dvalues != nullptr) dvalues[position] = dvalues[position] * behind * dout[element];
-      behind *= values[position];
+      const uint32_t position = put.sorted.positions[k];
+      if (dvalues != nullptr)
+        dvalues[position] = Rounded<T>(products[position] * behind * gradient);
+      behind *= put.ValueAt(k);
     }
-    if (dx != nullptr) dx[element] = dout[element] * behind;
+    if (dx != nullptr) dx[element] = Rounded<T>(gradient * behind);
   }
 
-  SortedRows sorted;
+  PutPositions<T> put;
   const T* x;
-  const T* values;
   const T* dout;
   T* dx;
   T* dvalues;
+  Wide* products;  // of the values before each; may be dvalues
 };
 
 // The input Index, and the axis of the tensor in `slot`.
@@ -135,6 +152,11 @@ class IndexInput {
   void SetPlaces(const KernelContext& run, const AlongAxis& named, int32_t* places) const {
     ForEachOnDevice(run, "places along an axis", named.count(),
                     NamedPlace{Elements(run, named), places});
+  }
+  // Sorts the positions by the elements that their indices name.
+  SortedRows Sort(const KernelContext& run, const AlongAxis& named, const RowSort& sort) const {
+    SetPlaces(run, named, sort.rows(run));
+    return sort.Sort(run, named.count(), named.tensor_count());
   }
   // Sets out[i] to the element of x that index i names, 0 if it is refused.
   void Take(const KernelContext& run, const AlongAxis& named, int64_t bytes, const void* x,
@@ -184,6 +206,19 @@ std::unique_ptr<Kernel> PrepareTakeAlongAxisGrad(PrepareContext& context) {
       });
 }
 
+// What a run of put_along_axis does with the positions once they are sorted. `sort` is the
+// workspace of that.
+template <typename Put>
+std::unique_ptr<Kernel> MakeSortedIndexKernel(PrepareContext& context, const IndexInput& index,
+                                              const auto& tensor, int64_t count, const Put& put) {
+  return MakeIndexKernel(context, "Index", /*takes_fewer_rows=*/true,
+                         [=, sort = RowSort(context, count)](const KernelContext& run) {
+                           const AlongAxis named = index.NamedIn(run, tensor.shape(run));
+                           put(run, index.Sort(run, named, sort));
+                           return named.length();
+                         });
+}
+
 template <typename T>
 std::unique_ptr<Kernel> PreparePutAlongAxis(PrepareContext& context) {
   const int64_t count = CheckedIndexCount(context, context.Input("Input").shape);
@@ -193,90 +228,93 @@ std::unique_ptr<Kernel> PreparePutAlongAxis(PrepareContext& context) {
   const Out<> out(context, "Result");
   const auto copy = [=](const KernelContext& run) {
     MemoryMoverOf(run).CopyBytes(run, x(run), out(run), out.tensor(run).byte_count());
-    return index.NamedIn(run, x.shape(run));
   };
-  const PutReduction reduction = PutReductionOf(context);
-  if (reduction == PutReduction::kAdd) {
-    return MakeIndexKernel(context, "Index", /*takes_fewer_rows=*/true,
-                           [=, sums = CudaRowSums<T>(context, count, 1)](const KernelContext& run) {
-                             const AlongAxis named = copy(run);
-                             index.SetPlaces(run, named, sums.rows(run));
-                             sums.Add(run, named.elements(), named.count(), values(run), out(run));
-                             return named.length();
-                           });
+  switch (PutReductionOf(context)) {
+    case PutReduction::kAssign:
+      return MakeSortedIndexKernel(
+          context, index, x, count, [=](const KernelContext& run, const SortedRows& sorted) {
+            copy(run);
+            LaunchLastRows<LastRow::kOverwrites>(run, sorted, sizeof(T), values(run), out(run));
+          });
+    case PutReduction::kAdd:
+      return MakeIndexKernel(
+          context, "Index", /*takes_fewer_rows=*/true,
+          [=, sums = CudaRowSums<T>(context, count, 1)](const KernelContext& run) {
+            const AlongAxis named = index.NamedIn(run, x.shape(run));
+            copy(run);
+            index.SetPlaces(run, named, sums.rows(run));
+            sums.Add(run, named.elements(), named.count(), values(run), out(run));
+            return named.length();
+          });
+    case PutReduction::kMultiply:
+      return MakeSortedIndexKernel(
+          context, index, x, count, [=](const KernelContext& run, const SortedRows& sorted) {
+            copy(run);
+            ForEachOnDevice(run, "products of elements", sorted.count,
+                            MultipliedElement<T>{{sorted, static_cast<const T*>(values(run))},
+                                                 static_cast<T*>(out(run))});
+          });
   }
-  return MakeIndexKernel(
-      context, "Index", /*takes_fewer_rows=*/true,
-      [=, sort = RowSort(context, count)](const KernelContext& run) {
-        const AlongAxis named = copy(run);
-        if (named.count() == 0) return named.length();
-        index.SetPlaces(run, named, sort.rows(run));
-        const SortedRows sorted = sort.Sort(run, named.count(), named.tensor_count());
-        if (reduction == PutReduction::kAssign) {
-          LaunchLastRows<LastRow::kOverwrites>(run, sorted, sizeof(T), values(run), out(run));
-        } else {
-          ForEachOnDevice(run, "products of elements", sorted.count,
-                          MultipliedElement<T>{sorted, static_cast<const T*>(values(run)),
-                                               static_cast<T*>(out(run))});
-        }
-        return named.length();
-      });
+  return nullptr;
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PreparePutAlongAxisGrad(PrepareContext& context) {
   const int64_t count = CheckedIndexCount(context, context.Input("Result@GRAD").shape);
   const IndexInput index(context, "Result@GRAD");
-  const In<> x(context, "Input");
-  const In<> values(context, "Value");
-  const In<> gradient(context, "Result@GRAD");
-  const Out<> dx(context, "Input@GRAD");
-  const Out<> dvalues(context, "Value@GRAD");
+  const In<T> x(context, "Input");
+  const In<T> values(context, "Value");
+  const In<T> gradient(context, "Result@GRAD");
+  const Out<T> dx(context, "Input@GRAD");
+  const Out<T> dvalues(context, "Value@GRAD");
   const auto copy = [=](const KernelContext& run) {
     if (!dx.is_there()) return;
     MemoryMoverOf(run).CopyBytes(run, gradient(run), dx(run), dx.tensor(run).byte_count());
   };
-  const PutReduction reduction = PutReductionOf(context);
-  if (reduction == PutReduction::kAdd) {
-    return MakeIndexKernel(context, "Index", /*takes_fewer_rows=*/true,
-                           [=](const KernelContext& run) {
-                             const AlongAxis named = index.NamedIn(run, gradient.shape(run));
-                             if (dvalues.is_there())
-                               index.Take(run, named, sizeof(T), gradient(run), dvalues(run));
-                             copy(run);
-                             return named.length();
-                           });
+  switch (PutReductionOf(context)) {
+    case PutReduction::kAssign:
+      return MakeSortedIndexKernel(
+          context, index, gradient, count, [=](const KernelContext& run, const SortedRows& sorted) {
+            // First, since Input@GRAD may be Result@GRAD.
+            if (dvalues.is_there()) {
+              LaunchLastRows<LastRow::kIsRead>(run, sorted, sizeof(T), gradient(run), dvalues(run));
+            }
+            copy(run);
+            if (dx.is_there()) {
+              LaunchLastRows<LastRow::kIsZeroed>(run, sorted, sizeof(T), dx(run), dx(run));
+            }
+          });
+    case PutReduction::kAdd:
+      return MakeIndexKernel(context, "Index", /*takes_fewer_rows=*/true,
+                             [=](const KernelContext& run) {
+                               const AlongAxis named = index.NamedIn(run, gradient.shape(run));
+                               if (dvalues.is_there())
+                                 index.Take(run, named, sizeof(T), gradient(run), dvalues(run));
+                               copy(run);
+                               return named.length();
+                             });
+    case PutReduction::kMultiply: {
+      // Products of half would be rounded in Value@GRAD.
+      const bool needs_room = kIsHalf<T> && dvalues.is_there();
+      const int room =
+          needs_room ? context.RequestWorkspace(count * static_cast<int64_t>(sizeof(WideType<T>)))
+                     : -1;
+      return MakeSortedIndexKernel(
+          context, index, gradient, count, [=](const KernelContext& run, const SortedRows& sorted) {
+            void* products = needs_room ? run.workspace(room) : dvalues(run);
+            copy(run);
+            ForEachOnDevice(
+                run, "gradients of products", sorted.count,
+                MultipliedGradients<T>{.put = {sorted, values(run)},
+                                       .x = x(run),
+                                       .dout = gradient(run),
+                                       .dx = dx(run),
+                                       .dvalues = dvalues(run),
+                                       .products = static_cast<WideType<T>*>(products)});
+          });
+    }
   }
-  return MakeIndexKernel(
-      context, "Index", /*takes_fewer_rows=*/true,
-      [=, sort = RowSort(context, count)](const KernelContext& run) {
-        const AlongAxis named = index.NamedIn(run, gradient.shape(run));
-        if (named.count() == 0) {
-          copy(run);
-          return named.length();
-        }
-        index.SetPlaces(run, named, sort.rows(run));
-        const SortedRows sorted = sort.Sort(run, named.count(), named.tensor_count());
-        if (reduction == PutReduction::kMultiply) {
-          copy(run);
-          ForEachOnDevice(
-              run, "gradients of products", sorted.count,
-              MultipliedGradients<T>{sorted, static_cast<const T*>(x(run)),
-                                     static_cast<const T*>(values(run)),
-                                     static_cast<const T*>(gradient(run)), static_cast<T*>(dx(run)),
-                                     static_cast<T*>(dvalues(run))});
-          return named.length();
-        }
-        // First, since Input@GRAD may be Result@GRAD.
-        if (dvalues.is_there()) {
-          LaunchLastRows<LastRow::kIsRead>(run, sorted, sizeof(T), gradient(run), dvalues(run));
-        }
-        copy(run);
-        if (dx.is_there()) {
-          LaunchLastRows<LastRow::kIsZeroed>(run, sorted, sizeof(T), dx(run), dx(run));
-        }
-        return named.length();
-      });
+  return nullptr;
 }
 
 }  // namespace
@@ -286,13 +324,12 @@ void RegisterAlongAxisCuda(OpRegistry& registry) {
   ForEachSumType([&]<typename T>(DType dtype) {
     registry.AddCudaKernel("take_along_axis_grad", dtype, PrepareTakeAlongAxisGrad<T>);
   });
-  registry.AddCudaKernel("put_along_axis", DType::kFloat32, PreparePutAlongAxis<float>);
-  registry.AddCudaKernel("put_along_axis", DType::kFloat64, PreparePutAlongAxis<double>);
-  // As unsigned numbers, which wrap around.
-  registry.AddCudaKernel("put_along_axis", DType::kInt32, PreparePutAlongAxis<uint32_t>);
-  registry.AddCudaKernel("put_along_axis", DType::kInt64, PreparePutAlongAxis<uint64_t>);
-  registry.AddCudaKernel("put_along_axis_grad", DType::kFloat32, PreparePutAlongAxisGrad<float>);
-  registry.AddCudaKernel("put_along_axis_grad", DType::kFloat64, PreparePutAlongAxisGrad<double>);
+  ForEachSumType([&]<typename T>(DType dtype) {
+    registry.AddCudaKernel("put_along_axis", dtype, PreparePutAlongAxis<T>);
+  });
+  AddCudaFloatKernels(registry, "put_along_axis_grad", []<typename T>(PrepareContext& context) {
+    return PreparePutAlongAxisGrad<T>(context);
+  });
 }
 
 }  // namespace skiff

@@ -69,7 +69,8 @@ std::unique_ptr<Kernel> PrepareAssignGrad(PrepareContext& context) {
   const int64_t elements = context.Input("Result@GRAD").shape.element_count();
   return MakeRowsKernel([=, axis = AxisOfIndex(context, "Result@GRAD"),
                          room = RequestRoomForIndices(context, "Index"),
-                         marks = context.RequestWorkspace(elements)](const KernelContext& run) {
+                         marks = dvalue.is_there() ? context.RequestWorkspace(elements)
+                                                   : -1](const KernelContext& run) {
     const AlongAxis named(gradient.shape(run), index.shape(run), axis);
     auto* places = static_cast<int64_t*>(run.workspace(room));
     named.Resolve(index.tensor(run), "put_along_axis_grad", places);
@@ -124,19 +125,20 @@ std::unique_ptr<Kernel> PrepareMultiplyGrad(PrepareContext& context) {
       context.Input("Input").shape.element_count() * static_cast<int64_t>(sizeof(T));
   return MakeRowsKernel([=, axis = AxisOfIndex(context, "Input"),
                          room = RequestRoomForIndices(context, "Index"),
-                         before_room = context.RequestWorkspace(bytes),
+                         before_room = dvalue.is_there() ? context.RequestWorkspace(bytes) : -1,
                          behind_room = context.RequestWorkspace(bytes)](const KernelContext& run) {
     const AlongAxis named(x.shape(run), index.shape(run), axis);
     const int64_t elements = named.tensor_count();
     auto* places = static_cast<int64_t*>(run.workspace(room));
     named.Resolve(index.tensor(run), "put_along_axis_grad", places);
-    auto* before = static_cast<T*>(run.workspace(before_room));
     auto* behind = static_cast<T*>(run.workspace(behind_room));
     const T* from = gradient(run);
     const T* factors = value(run);
     T* to = dvalue(run);
-    std::fill_n(behind, elements, T{1});
+    ParallelFor(elements, 16384,
+                [=](int64_t begin, int64_t end) { std::fill(behind + begin, behind + end, T{1}); });
     if (to != nullptr) {
+      auto* before = static_cast<T*>(run.workspace(before_room));
       CopyBytes(x(run), before, elements * static_cast<int64_t>(sizeof(T)));
       ForOwnedPlaces<T>(named.index(), [=](int64_t i) {
         to[i] = before[places[i]];

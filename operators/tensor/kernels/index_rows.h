@@ -76,13 +76,18 @@ void TakeWords(const AxisExtents& axis, const Word* x, const int64_t* indices, i
 inline void TakeRows(const AxisExtents& axis, const void* x, const int64_t* indices, int64_t count,
                      int64_t element_bytes, void* out) {
   const int64_t row_bytes = axis.inner * element_bytes;
-  if (row_bytes == 4) {
-    return TakeWords(axis, static_cast<const uint32_t*>(x), indices, count,
-                     static_cast<uint32_t*>(out));
-  }
-  if (row_bytes == 8) {
-    return TakeWords(axis, static_cast<const uint64_t*>(x), indices, count,
-                     static_cast<uint64_t*>(out));
+  const auto take_words = [&]<typename Word>() {
+    TakeWords(axis, static_cast<const Word*>(x), indices, count, static_cast<Word*>(out));
+  };
+  switch (row_bytes) {
+    case 1:
+      return take_words.template operator()<uint8_t>();
+    case 2:
+      return take_words.template operator()<uint16_t>();
+    case 4:
+      return take_words.template operator()<uint32_t>();
+    case 8:
+      return take_words.template operator()<uint64_t>();
   }
   const char* source = static_cast<const char*>(x);
   char* target = static_cast<char*>(out);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "tests/operators/math/reduction_reference.h"
 
@@ -18,6 +20,27 @@ double LogSumExp(const std::vector<double>& elements) {
 OpCase LogsumexpCase(const std::string& name, const Array& x, const ReducedAxes& axes) {
   OpCase made = ReductionCase("logsumexp", name, x, axes, LogSumExp);
   made.attrs = {{"axis", axes.dim}, {"keepdim", axes.keep_dim}, {"reduce_all", axes.reduce_all}};
+  return made;
+}
+
+// The gradient along one axis, of more elements than finite differences have time for.
+OpCase LogsumexpGradCase(const std::string& name, const Array& x, int32_t axis) {
+  OpCase made = LogsumexpCase(name, x, {.dim = {axis}});
+  made.type = "logsumexp_grad";
+  made.inputs["Out"] = made.reference(made.inputs).at("Out");
+  made.inputs["Out@GRAD"] = {Uniform(made.inputs.at("Out")[0].shape, 11)};
+  made.outputs = {{"X@GRAD", 1}};
+  made.reference = [axis](const Arrays& inputs) {
+    Array dx = inputs.at("X")[0];
+    const Array& out = inputs.at("Out")[0];
+    const auto inner = static_cast<size_t>(dx.shape.element_count(axis + 1, dx.shape.rank()));
+    const auto line = inner * static_cast<size_t>(dx.shape[axis]);
+    for (size_t i = 0; i < dx.values.size(); ++i) {
+      const size_t of = i / line * inner + i % inner;
+      dx.values[i] = inputs.at("Out@GRAD")[0].values[of] * std::exp(dx.values[i] - out.values[of]);
+    }
+    return Arrays{{"X@GRAD", {dx}}};
+  };
   return made;
 }
 
@@ -82,6 +105,13 @@ void AddLogsumexpCases(CaseList& cases) {
                          return Arrays{{"X@GRAD", {Values({2, 2}, {0, 0, 0, 3})}}};
                        },
                    .outputs = {{"X@GRAD", 1}}});
+  const auto add_gradient = [&](const std::string& name, const Shape& shape, int32_t axis) {
+    cases.push_back(LogsumexpGradCase(name, Uniform(shape, 12, -3, 3), axis));
+  };
+  add_gradient("gradient_of_rows", {70, 300}, 1);
+  add_gradient("gradient_of_columns", {300, 130}, 0);
+  add_gradient("gradient_of_middle_axis", {5, 83, 47}, 1);
+  add_gradient("gradient_of_long_rows", {3, 9001}, 1);
   OpCase scores = LogsumexpCase("scores_4096x1000", Uniform({4096, 1000}, 5, -3, 3), {.dim = {1}});
   scores.gradients = {"X"};
   scores.benchmark_only = true;

@@ -1,4 +1,6 @@
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/operators/tensor/along_axis_reference.h"
 
@@ -16,6 +18,54 @@ Arrays PutAlongAxisReference(const Arrays& inputs, int32_t axis, const std::stri
     if (reduce == "mul" || reduce == "multiply") element *= value.values[i];
   }
   return {{"Result", {out}}};
+}
+
+// Fills the gradients that `wanted` names.
+Arrays PutAlongAxisGradReference(const Arrays& inputs, int32_t axis, const std::string& reduce,
+                                 const std::vector<std::string>& wanted) {
+  const Array& x = inputs.at("Input")[0];
+  const Array& value = inputs.at("Value")[0];
+  const Array& gradient = inputs.at("Result@GRAD")[0];
+  const std::vector<size_t> places = NamedPlaces(x.shape, inputs.at("Index")[0], axis);
+  std::vector<std::vector<size_t>> positions(x.values.size());  // of each element
+  for (size_t i = 0; i < places.size(); ++i) positions[places[i]].push_back(i);
+  Array dx = gradient;
+  Array dvalue = value;
+  for (size_t place = 0; place < positions.size(); ++place) {
+    for (const size_t i : positions[place]) {
+      double slope = 1;
+      if (reduce == "assign") slope = i == positions[place].back() ? 1 : 0;
+      if (reduce == "mul") {
+        slope = x.values[place];
+        for (const size_t other : positions[place]) slope *= other == i ? 1 : value.values[other];
+      }
+      dvalue.values[i] = gradient.values[place] * slope;
+      if (reduce == "assign") dx.values[place] = 0;
+      if (reduce == "mul") dx.values[place] *= value.values[i];
+    }
+  }
+  Arrays made;
+  for (const std::string& slot : wanted) made[slot] = {slot == "Input@GRAD" ? dx : dvalue};
+  return made;
+}
+
+OpCase PutAlongAxisGradCase(const std::string& name, const OpCase& of,
+                            const std::vector<std::string>& wanted) {
+  const auto axis = std::get<int32_t>(of.attrs.at("Axis"));
+  const auto reduce = std::get<std::string>(of.attrs.at("Reduce"));
+  const Array& x = of.inputs.at("Input")[0];
+  OpCase made{.name = name + "_" + reduce,
+              .type = "put_along_axis_grad",
+              .inputs = of.inputs,
+              .attrs = of.attrs,
+              .dtypes = of.dtypes};
+  made.inputs["Result"] = {x};  // of which only the shape counts
+  made.inputs["Result@GRAD"] = {Uniform(x.shape, 51)};
+  made.reference = [=](const Arrays& inputs) {
+    return PutAlongAxisGradReference(inputs, axis, reduce, wanted);
+  };
+  for (const std::string& slot : wanted) made.outputs.emplace_back(slot, 1);
+  return made;
 }
 
 }  // namespace
@@ -58,9 +108,32 @@ void AddPutAlongAxisCases(CaseList& cases) {
   add_one("zeros", Values({3, 2}, {0, 2, 3, 4, 0, 6}),
           Values({3, 3}, {0, 0, 1, 0, 0, 0, 1, 1, 1}, DType::kInt64),
           Values({3, 3}, {2, 3, 4, 0, 5, 6, 0, 0, 7}), 1, "multiply");
-  add_one("several_threads", Uniform({70, 41}, 22), Integers({70, 300}, 23, 0, 41),
-          Uniform({70, 300}, 24), 1, "add");
-  cases.back().gradients.clear();
+  // Finite differences would take too long for as many elements, and so would an emulated device
+  // for more of them, or for float64, too.
+  const auto add_threaded = [&](const std::string& name, const Array& x, const Array& index,
+                                int32_t axis, const std::string& reduce) {
+    add_one(name, x, index, Uniform(index.shape, 24, 0.5, 1.5), axis, reduce);
+    cases.back().gradients.clear();
+    cases.back().dtypes = {DType::kFloat32};
+    return cases.back();
+  };
+  for (const char* reduce : {"assign", "add", "mul"}) {
+    const std::vector<std::string> both = {"Input@GRAD", "Value@GRAD"};
+    const OpCase rows = add_threaded("several_threads", Uniform({70, 41}, 22),
+                                     Integers({70, 240}, 23, 0, 41), 1, reduce);
+    cases.push_back(PutAlongAxisGradCase("gradients_of_several_threads", rows, both));
+    const OpCase columns = add_threaded("columns_of_several_threads", Uniform({40, 130}, 28),
+                                        Integers({130, 130}, 29, 0, 40), 0, reduce);
+    cases.back() = PutAlongAxisGradCase("gradients_of_columns_of_several_threads", columns, both);
+  }
+  for (const char* reduce : {"assign", "add", "mul"}) {
+    add_one("", Uniform({5, 6, 7}, 30), Integers({3, 9, 5}, 31, 0, 6),
+            Uniform({3, 9, 5}, 32, 0.5, 1.5), 1, reduce);
+    const OpCase forward = cases.back();
+    cases.pop_back();
+    cases.push_back(PutAlongAxisGradCase("gradient_of_input_alone", forward, {"Input@GRAD"}));
+    cases.push_back(PutAlongAxisGradCase("gradient_of_value_alone", forward, {"Value@GRAD"}));
+  }
   add_one("sums_of_4096x1000", Uniform({4096, 1000}, 25), Integers({4096, 100}, 26, 0, 1000),
           Uniform({4096, 100}, 27), 1, "add");
   cases.back().benchmark_only = true;
