@@ -83,8 +83,8 @@ class Rounding {
       if (def != nullptr && def->block != nullptr) {
         AppendLoop(std::move(op), def->block->is_gradient, block);
       } else if (op.Attr<bool>("multi_precision", false)) {
-        const bool is_in_place = op.Input("MasterParam") == op.Output("MasterParamOut");
-        is_in_place ? AppendUpdate(std::move(op), block) : AppendInHalf(std::move(op), block);
+        const bool is_update = (op.role() & kRoleOptimize) != 0;
+        is_update ? AppendUpdate(std::move(op), block) : AppendInHalf(std::move(op), block);
       } else {
         Append(std::move(op), block, &rounded);
       }
@@ -144,8 +144,8 @@ class Rounding {
     }
   }
 
-  // An update by other means than an optimizer: its parameters needn't be its master weights,
-  // rounded.
+  // An op that no optimizer made: its parameters needn't be its master weights, rounded, which
+  // shows when it skips the update.
   void AppendInHalf(Op op, Block* block) {
     for (SlotArguments& slot : op.inputs) {
       for (std::string& name : slot.arguments) {
