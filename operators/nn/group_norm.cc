@@ -128,12 +128,14 @@ void RegisterGroupNorm(OpRegistry& registry) {
   OpDef def = GroupNormDef();
   registry.Add(GroupNormGradDef(&def));
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("group_norm", []<typename T>(PrepareContext& context) {
-    return PrepareGroupNorm<T>(context, ParseArguments(context));
-  });
-  registry.AddCpuKernels<float, double>("group_norm_grad", []<typename T>(PrepareContext& context) {
-    return PrepareGroupNormGrad<T>(context, ParseArguments(context));
-  });
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
+      "group_norm", []<typename T>(PrepareContext& context) {
+        return PrepareGroupNorm<T>(context, ParseArguments(context));
+      });
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
+      "group_norm_grad", []<typename T>(PrepareContext& context) {
+        return PrepareGroupNormGrad<T>(context, ParseArguments(context));
+      });
 }
 
 }  // namespace skiff

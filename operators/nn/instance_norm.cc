@@ -111,10 +111,11 @@ void RegisterInstanceNorm(OpRegistry& registry) {
   OpDef def = InstanceNormDef();
   registry.Add(InstanceNormGradDef(&def));
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>("instance_norm", []<typename T>(PrepareContext& context) {
-    return PrepareGroupNorm<T>(context, ParseArguments(context));
-  });
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
+      "instance_norm", []<typename T>(PrepareContext& context) {
+        return PrepareGroupNorm<T>(context, ParseArguments(context));
+      });
+  registry.AddCpuKernels<float, double, Float16, BFloat16>(
       "instance_norm_grad", []<typename T>(PrepareContext& context) {
         return PrepareGroupNormGrad<T>(context, ParseArguments(context));
       });

@@ -18,6 +18,7 @@
 #include "operators/common/cuda/cuda_fold.cuh"
 #include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/cuda/cuda_lines.cuh"
+#include "operators/common/cuda/cuda_vectors.cuh"
 #include "operators/common/extreme_square.h"
 
 namespace skiff {
@@ -103,45 +104,47 @@ struct CudaGroups {
 // Arrays of optional arguments may be nullptr. y may be x.
 template <typename T>
 struct NormalizeGroups {
+  using Wide = WideType<T>;
+
   template <class Group>
   __device__ void operator()(const Group& group, const CudaLine& line) const {
     double sum = 0;
     for (int64_t j = group.lane; j < line.length; j += group.size) {
-      sum += static_cast<double>(x[groups.PlaceOf(line.index, j).element]);
+      sum += static_cast<double>(Widened(x[groups.PlaceOf(line.index, j).element]));
     }
     const auto count = static_cast<double>(line.length > 0 ? line.length : 1);
     const double exact_mean = group.Reduce(sum, JoinBySum{}) / count;
     double squares = 0;
     for (int64_t j = group.lane; j < line.length; j += group.size) {
       const double distance =
-          static_cast<double>(x[groups.PlaceOf(line.index, j).element]) - exact_mean;
+          static_cast<double>(Widened(x[groups.PlaceOf(line.index, j).element])) - exact_mean;
       squares += distance * distance;
     }
     const double variance = group.Reduce(squares, JoinBySum{}) / count;
-    const T mean = static_cast<T>(exact_mean);
-    const T slope = static_cast<T>(1 / std::sqrt(variance + epsilon));
+    const Wide mean = static_cast<Wide>(exact_mean);
+    const Wide slope = static_cast<Wide>(1 / std::sqrt(variance + epsilon));
     if (group.lane == 0 && line.exists) {
       if (means != nullptr) means[line.index] = mean;
       if (statistics != nullptr) {
-        statistics[line.index] = groups.saves_variance ? static_cast<T>(variance) : slope;
+        statistics[line.index] = groups.saves_variance ? static_cast<Wide>(variance) : slope;
       }
     }
     for (int64_t j = group.lane; j < line.length; j += group.size) {
       const CudaGroups::Place place = groups.PlaceOf(line.index, j);
-      const T factor = scale == nullptr ? slope : slope * scale[place.channel];
-      y[place.element] =
-          (x[place.element] - mean) * factor + (bias == nullptr ? T{0} : bias[place.channel]);
+      const Wide factor = scale == nullptr ? slope : slope * scale[place.channel];
+      const Wide shift = bias == nullptr ? Wide{0} : bias[place.channel];
+      y[place.element] = Rounded<T>((Widened(x[place.element]) - mean) * factor + shift);
     }
   }
 
   CudaGroups groups;
   double epsilon;
   const T* x;
-  const T* scale;
-  const T* bias;
+  const Wide* scale;
+  const Wide* bias;
   T* y;
-  T* means;
-  T* statistics;
+  Wide* means;
+  Wide* statistics;
 };
 
 struct GroupSums {
@@ -158,17 +161,17 @@ struct GroupSumsRule {
     return {a.sum + b.sum, a.product + b.product};
   }
   __device__ void Add(int64_t place, int64_t channel, int64_t, Carry* carry) const {
-    const T mean = means[groups.ItemOf(Divide(channel, groups.channels))];
-    carry->sum += static_cast<double>(dy[place]);
-    carry->product += static_cast<double>(dy[place]) *
-                      (static_cast<double>(x[place]) - static_cast<double>(mean));
+    const auto mean = static_cast<double>(means[groups.ItemOf(Divide(channel, groups.channels))]);
+    const auto gradient = static_cast<double>(Widened(dy[place]));
+    carry->sum += gradient;
+    carry->product += gradient * (static_cast<double>(Widened(x[place])) - mean);
   }
   __device__ void Finish(int64_t channel, const Carry& total) const { sums[channel] = total; }
 
   CudaGroups groups;
   const T* x;
   const T* dy;
-  const T* means;
+  const WideType<T>* means;
   GroupSums* sums;
 };
 
@@ -178,7 +181,7 @@ struct GroupCoefficients {
   double h;
   double factor;
   double offset;
-  bool is_extreme;  // whether T may hold no such numbers
+  bool is_extreme;  // whether WideType<T> may hold no such numbers
 };
 
 template <typename T>
@@ -196,8 +199,9 @@ struct GroupCoefficientsOf {
     }
     const auto statistic = static_cast<double>(statistics[item]);
     double h = groups.saves_variance ? 1 / std::sqrt(statistic + epsilon) : statistic;
-    // T may hold no such variance. NaN stays.
-    const bool is_extreme = std::is_same_v<T, float> && IsExtremeSquare(h * h) && !std::isnan(h);
+    // Float32 may hold no such variance. NaN stays.
+    const bool is_extreme =
+        std::is_same_v<WideType<T>, float> && IsExtremeSquare(h * h) && !std::isnan(h);
     if (is_extreme) h = InverseDeviation(item);
     // A single element is its group's mean: Y doesn't depend on it, and the general formula would
     // leave rounding errors.
@@ -210,7 +214,7 @@ struct GroupCoefficientsOf {
   __device__ double InverseDeviation(int64_t item) const {
     const auto count = static_cast<double>(groups.count() > 0 ? groups.count() : 1);
     const auto element = [&](int64_t j) {
-      return static_cast<double>(x[groups.PlaceOf(item, j).element]);
+      return static_cast<double>(Widened(x[groups.PlaceOf(item, j).element]));
     };
     double mean = 0;
     for (int64_t j = 0; j < groups.count(); ++j) mean += element(j) / count;
@@ -224,8 +228,8 @@ struct GroupCoefficientsOf {
   CudaGroups groups;
   double epsilon;
   const T* x;
-  const T* scale;
-  const T* statistics;
+  const WideType<T>* scale;
+  const WideType<T>* statistics;
   const GroupSums* sums;
   GroupCoefficients* coefficients;
 };
@@ -233,34 +237,38 @@ struct GroupCoefficientsOf {
 // dx may be dy.
 template <typename T>
 struct DifferentiateGroups {
+  using Wide = WideType<T>;
+
   __device__ void operator()(int64_t i) const {
     const CudaDivision channel = groups.ChannelOf(i);
     const int64_t item = groups.ItemOf(channel);
     const GroupCoefficients& of_item = coefficients[item];
     if (of_item.is_extreme) {
       const double weight = scale == nullptr ? 1 : static_cast<double>(scale[channel.rest]);
-      const double distance = static_cast<double>(x[i]) - static_cast<double>(means[item]);
-      dx[i] = static_cast<T>(static_cast<double>(dy[i]) * of_item.h * weight -
-                             distance * of_item.factor - of_item.offset);
+      const double distance = static_cast<double>(Widened(x[i])) - static_cast<double>(means[item]);
+      dx[i] =
+          Rounded<T>(static_cast<Wide>(static_cast<double>(Widened(dy[i])) * of_item.h * weight -
+                                       distance * of_item.factor - of_item.offset));
       return;
     }
-    T slope = static_cast<T>(of_item.h);
+    Wide slope = static_cast<Wide>(of_item.h);
     if (scale != nullptr) slope *= scale[channel.rest];
-    dx[i] = dy[i] * slope - (x[i] - means[item]) * static_cast<T>(of_item.factor) -
-            static_cast<T>(of_item.offset);
+    dx[i] = Rounded<T>(Widened(dy[i]) * slope -
+                       (Widened(x[i]) - means[item]) * static_cast<Wide>(of_item.factor) -
+                       static_cast<Wide>(of_item.offset));
   }
 
   CudaGroups groups;
   const T* x;
   const T* dy;
-  const T* scale;
-  const T* means;
+  const Wide* scale;
+  const Wide* means;
   const GroupCoefficients* coefficients;
   T* dx;
 };
 
-// The gradients of Scale and Bias, which may be nullptr: sums over images.
-template <typename T>
+// The gradients of Scale and Bias, which may be nullptr: sums over images. Theirs is the type Wide.
+template <typename Wide>
 struct GroupParametersRule {
   using Carry = GroupSums;
   static __device__ Carry Identity() { return {0, 0}; }
@@ -272,15 +280,15 @@ struct GroupParametersRule {
     carry->product += sums[place].product * coefficients[groups.ItemOf({image, channel})].h;
   }
   __device__ void Finish(int64_t channel, const Carry& total) const {
-    if (dscale != nullptr) dscale[channel] = static_cast<T>(total.product);
-    if (dbias != nullptr) dbias[channel] = static_cast<T>(total.sum);
+    if (dscale != nullptr) dscale[channel] = static_cast<Wide>(total.product);
+    if (dbias != nullptr) dbias[channel] = static_cast<Wide>(total.sum);
   }
 
   CudaGroups groups;
   const GroupSums* sums;
   const GroupCoefficients* coefficients;
-  T* dscale;
-  T* dbias;
+  Wide* dscale;
+  Wide* dbias;
 };
 
 // The slots of the statistics.
@@ -294,11 +302,11 @@ std::unique_ptr<Kernel> PrepareCudaGroupNorm(PrepareContext& context, const Cuda
                                              const GroupStatisticSlots& slots) {
   const double epsilon = context.Attr<float>("epsilon");
   const In<T> x(context, "X");
-  const In<T> scale(context, "Scale");
-  const In<T> bias(context, "Bias");
+  const In<WideType<T>> scale(context, "Scale");
+  const In<WideType<T>> bias(context, "Bias");
   const Out<T> y(context, "Y");
-  const Out<T> mean(context, slots.mean);
-  const Out<T> statistic(context, slots.statistic);
+  const Out<WideType<T>> mean(context, slots.mean);
+  const Out<WideType<T>> statistic(context, slots.statistic);
   return MakeKernel([=](const KernelContext& run) {
     ForEachLineOnDevice<T>(run, "group_norm", {.outer = groups.items(), .length = groups.count()},
                            NormalizeGroups<T>{.groups = groups,
@@ -317,15 +325,16 @@ std::unique_ptr<Kernel> PrepareCudaGroupNormGrad(PrepareContext& context, const 
                                                  const GroupStatisticSlots& slots) {
   const double epsilon = context.Attr<float>("epsilon");
   const In<T> x(context, "X");
-  const In<T> scale(context, "Scale");
-  const In<T> mean(context, slots.mean);
-  const In<T> statistic(context, slots.statistic);
+  const In<WideType<T>> scale(context, "Scale");
+  const In<WideType<T>> mean(context, slots.mean);
+  const In<WideType<T>> statistic(context, slots.statistic);
   const In<T> gradient(context, "Y@GRAD");
   const Out<T> x_gradient(context, "X@GRAD");
-  const Out<T> scale_gradient(context, "Scale@GRAD");
-  const Out<T> bias_gradient(context, "Bias@GRAD");
+  const Out<WideType<T>> scale_gradient(context, "Scale@GRAD");
+  const Out<WideType<T>> bias_gradient(context, "Bias@GRAD");
   const CudaFold<GroupSumsRule<T>> fold(context, groups.elements());
-  const CudaFold<GroupParametersRule<T>> parameters(context, groups.batch * groups.channels);
+  const CudaFold<GroupParametersRule<WideType<T>>> parameters(context,
+                                                              groups.batch * groups.channels);
   const int sums_memory = context.RequestWorkspace(groups.batch * groups.channels *
                                                    static_cast<int64_t>(sizeof(GroupSums)));
   const int coefficients_memory =
@@ -354,13 +363,12 @@ std::unique_ptr<Kernel> PrepareCudaGroupNormGrad(PrepareContext& context, const 
 template <class GroupsOf>
 void AddCudaGroupNormKernels(OpRegistry& registry, std::string_view type, const GroupsOf& groups_of,
                              const GroupStatisticSlots& slots) {
-  AddCudaKernels<float, double>(registry, type, [=]<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, type, [=]<typename T>(PrepareContext& context) {
     return PrepareCudaGroupNorm<T>(context, groups_of(context), slots);
   });
-  AddCudaKernels<float, double>(
-      registry, StrCat(type, "_grad"), [=]<typename T>(PrepareContext& context) {
-        return PrepareCudaGroupNormGrad<T>(context, groups_of(context), slots);
-      });
+  AddCudaFloatKernels(registry, StrCat(type, "_grad"), [=]<typename T>(PrepareContext& context) {
+    return PrepareCudaGroupNormGrad<T>(context, groups_of(context), slots);
+  });
 }
 
 }  // namespace

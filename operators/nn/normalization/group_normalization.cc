@@ -10,6 +10,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 #include "framework/op/arguments.h"
+#include "operators/common/cpu/wide_rows.h"
 #include "operators/common/extreme_square.h"
 #include "operators/nn/normalization/row_norm.h"
 
@@ -24,10 +25,11 @@ class Group {
  public:
   Group(const GroupGeometry& geometry, int64_t item)
       : geometry_(geometry),
-        first_channel_(item % geometry.groups * geometry.group_channels()),
+        first_channel_(geometry.first_channel(item)),
         image_(item / geometry.groups * geometry.channels * geometry.pixels) {}
 
-  int64_t first_channel() const { return first_channel_; }
+  int64_t count() const { return geometry_.count(); }
+  int64_t channels() const { return geometry_.group_channels(); }
 
   RunMoments Moments(const T* x, double epsilon) const {
     if (is_first()) return MomentsOf(x + ChannelOffset(0), geometry_.count(), epsilon);
@@ -134,59 +136,139 @@ const T* ByChannel(const T* values, int64_t channel) {
   return values == nullptr ? nullptr : values + channel;
 }
 
+// The groups of tensors of T, whose loops see WideType<T>. Where T is half, the elements of one
+// group at a time lie in rows of the thread, in the order that they have in the tensor: so sums
+// have the order of float32's.
+template <typename T>
+class WideGroups {
+ public:
+  using Wide = WideType<T>;
+
+  // Each thread has `rows` rows for the elements of a group.
+  WideGroups(PrepareContext& context, const GroupGeometry& geometry, int64_t rows)
+      : geometry_(geometry),
+        scratch_(context, MultiplyCounts(geometry.batch, geometry.groups), rows, geometry.count()) {
+    if constexpr (kIsHalf<T>) {
+      seen_ = {.batch = 1,
+               .channels = geometry.group_channels(),
+               .pixels = geometry.pixels,
+               .groups = 1,
+               .order = geometry.order};
+    } else {
+      seen_ = geometry;
+    }
+  }
+
+  const GroupGeometry& geometry() const { return geometry_; }
+
+  // Calls visit(item, the thread's rows) for each group of each image.
+  template <typename Visit>
+  void ForEach(const KernelContext& run, const Visit& visit) const {
+    scratch_.ForEach(run, geometry_.batch * geometry_.groups, GrainOf(geometry_.count()), visit);
+  }
+
+  // What the loops see of the item, in the arrays that Read and PlaceOf return.
+  Group<Wide> At(int64_t item) const { return Group<Wide>(seen_, kIsHalf<T> ? 0 : item); }
+
+  const Wide* Read(int64_t item, const T* data, Wide* row) const {
+    if constexpr (kIsHalf<T>) {
+      ForEachRun(item, [&](int64_t at, int64_t first, int64_t count) {
+        ReadRow(data, at, count, row + first);
+      });
+      return row;
+    } else {
+      return data;
+    }
+  }
+
+  // Returns where the loops write the item, which Write then rounds; nullptr if `data` is nullptr.
+  static Wide* PlaceOf(T* data, Wide* row) { return PlaceOfRow(data, 0, row); }
+
+  void Write(int64_t item, const Wide* row, T* data) const {
+    if constexpr (kIsHalf<T>) {
+      ForEachRun(item, [&](int64_t at, int64_t first, int64_t count) {
+        WriteRow(row + first, count, data, at);
+      });
+    }
+  }
+
+ private:
+  // Calls visit(offset in the tensor, offset in the item, count) for each contiguous run.
+  template <typename Visit>
+  void ForEachRun(int64_t item, const Visit& visit) const {
+    // An empty tensor may have any number of pixels.
+    if (geometry_.count() == 0) return;
+    const int64_t image = item / geometry_.groups * geometry_.channels * geometry_.pixels;
+    const int64_t channel = geometry_.first_channel(item);
+    if (geometry_.order == ChannelOrder::kFirst) {
+      return visit(image + channel * geometry_.pixels, 0, geometry_.count());
+    }
+    const int64_t length = geometry_.group_channels();
+    for (int64_t pixel = 0; pixel < geometry_.pixels; ++pixel) {
+      visit(image + pixel * geometry_.channels + channel, pixel * length, length);
+    }
+  }
+
+  GroupGeometry geometry_;
+  GroupGeometry seen_;
+  ThreadScratch<T> scratch_;
+};
+
 }  // namespace
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGroupNorm(PrepareContext& context,
                                          const GroupNormArguments& arguments) {
-  const GroupGeometry geometry = arguments.geometry;
+  using Wide = WideType<T>;
   const bool saves_variance = arguments.statistic == GroupStatistic::kVariance;
   const double epsilon = context.Attr<float>("epsilon");
   const In<T> x(context, "X");
-  const In<T> scale(context, "Scale");
-  const In<T> bias(context, "Bias");
+  const In<Wide> scale(context, "Scale");
+  const In<Wide> bias(context, "Bias");
   const Out<T> y(context, "Y");
-  const Out<T> means(context, arguments.mean_slot);
-  const Out<T> statistics(context, arguments.statistic_slot);
+  const Out<Wide> means(context, arguments.mean_slot);
+  const Out<Wide> statistics(context, arguments.statistic_slot);
+  const WideGroups<T> groups(context, arguments.geometry, /*rows=*/1);
   return MakeKernel([=](const KernelContext& run) {
-    const auto normalize = [&, x = x(run), scale = scale(run), bias = bias(run), y = y(run),
-                            means = means(run), statistics = statistics(run)](int64_t item) {
-      const Group<T> group(geometry, item);
-      const RunMoments moments = group.Moments(x, epsilon);
-      const double variance =
-          moments.squares / static_cast<double>(std::max<int64_t>(geometry.count(), 1));
-      const T mean = static_cast<T>(moments.mean);
-      const double slope = 1 / std::sqrt(variance + epsilon);
-      if (means != nullptr) means[item] = mean;
-      if (statistics != nullptr)
-        statistics[item] = static_cast<T>(saves_variance ? variance : slope);
-      const T* group_scale = ByChannel(scale, group.first_channel());
-      const T* group_bias = ByChannel(bias, group.first_channel());
-      if (IsExtremeSquare(variance + epsilon)) {
-        group.Normalize(x, moments.mean, slope, group_scale, group_bias, y);
-      } else {
-        group.Normalize(x, mean, static_cast<T>(slope), group_scale, group_bias, y);
-      }
-    };
-    ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t item = begin; item < end; ++item) normalize(item);
-                });
+    groups.ForEach(
+        run, [&, x = x(run), scale = scale(run), bias = bias(run), y = y(run), means = means(run),
+              statistics = statistics(run)](int64_t item, const WideRows<T>& rows) {
+          const Group<Wide> group = groups.At(item);
+          const Wide* from = groups.Read(item, x, rows[0]);
+          Wide* to = groups.PlaceOf(y, rows[0]);
+          const RunMoments moments = group.Moments(from, epsilon);
+          const double variance =
+              moments.squares / static_cast<double>(std::max<int64_t>(group.count(), 1));
+          const Wide mean = static_cast<Wide>(moments.mean);
+          const double slope = 1 / std::sqrt(variance + epsilon);
+          if (means != nullptr) means[item] = mean;
+          if (statistics != nullptr)
+            statistics[item] = static_cast<Wide>(saves_variance ? variance : slope);
+          const int64_t channel = groups.geometry().first_channel(item);
+          const Wide* group_scale = ByChannel(scale, channel);
+          const Wide* group_bias = ByChannel(bias, channel);
+          if (IsExtremeSquare(variance + epsilon)) {
+            group.Normalize(from, moments.mean, slope, group_scale, group_bias, to);
+          } else {
+            group.Normalize(from, mean, static_cast<Wide>(slope), group_scale, group_bias, to);
+          }
+          groups.Write(item, to, y);
+        });
   });
 }
 
 namespace {
 
-// The arrays of one run of the gradient. Those of optional arguments may be nullptr.
+// The arrays of the gradient of one group. Those of optional arguments may be nullptr.
 template <typename T>
 struct GradientArrays {
   const T* x;
   const T* dy;
   const T* scale;
-  const T* means;
-  const T* statistics;
+  T mean;
+  T statistic;
   T* dx;
-  // For each image and channel, the sums of dy and of dy · z.
+  // For each channel, the sums of dy and of dy · z.
   double* sums;
   double* products;
 };
@@ -194,29 +276,23 @@ struct GradientArrays {
 // Writes the sums of a group's channels and, if it is wanted, dx. `h` is 1 / deviation. C is the
 // type of the coefficients that the elements are multiplied by.
 template <typename T, typename C>
-void DifferentiateGroup(const GroupGeometry& geometry, int64_t item, C mean, double h,
-                        const GradientArrays<T>& arrays) {
-  const Group<T> group(geometry, item);
-  const int64_t first = item / geometry.groups * geometry.channels + group.first_channel();
-  const T* group_scale = ByChannel(arrays.scale, group.first_channel());
-  double* sums = arrays.sums + first;
-  double* products = arrays.products + first;
+void DifferentiateGroup(const Group<T>& group, C mean, double h, const GradientArrays<T>& arrays) {
   // Before group.Gradient, which may overwrite dy.
-  group.GradientSums(arrays.x, arrays.dy, mean, sums, products);
+  group.GradientSums(arrays.x, arrays.dy, mean, arrays.sums, arrays.products);
   double sum = 0;
   double product = 0;
-  for (int64_t c = 0; c < geometry.group_channels(); ++c) {
+  for (int64_t c = 0; c < group.channels(); ++c) {
     // The sums are over dy; those of the group are over g = dy · Scale, which is constant in a
     // channel.
-    const double factor = group_scale == nullptr ? 1 : static_cast<double>(group_scale[c]);
-    sum += factor * sums[c];
-    product += factor * products[c];
-    products[c] *= h;
+    const double factor = arrays.scale == nullptr ? 1 : static_cast<double>(arrays.scale[c]);
+    sum += factor * arrays.sums[c];
+    product += factor * arrays.products[c];
+    arrays.products[c] *= h;
   }
   if (arrays.dx == nullptr) return;
   // h · z · sum(g · z) / m = (x - mean) · h³ · sum(g · (x - mean)) / m: hence h³ in the factor.
-  const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
-  group.Gradient(arrays.x, arrays.dy, group_scale,
+  const auto count = static_cast<double>(std::max<int64_t>(group.count(), 1));
+  group.Gradient(arrays.x, arrays.dy, arrays.scale,
                  RunGradient<C>{.mean = mean,
                                 .slope = static_cast<C>(h),
                                 .factor = static_cast<C>(h * h * h * product / count),
@@ -226,24 +302,20 @@ void DifferentiateGroup(const GroupGeometry& geometry, int64_t item, C mean, dou
 
 // Does so with what was saved of the group, or in float64 if T may be too narrow.
 template <typename T>
-void DifferentiateGroup(const GroupNormArguments& arguments, int64_t item, double epsilon,
+void DifferentiateGroup(const Group<T>& group, GroupStatistic statistic, double epsilon,
                         const GradientArrays<T>& arrays) {
-  const GroupGeometry& geometry = arguments.geometry;
   // A single element is its group's mean: Y doesn't depend on it, and the general formula would
   // leave rounding errors.
-  if (geometry.count() == 1) {
-    return DifferentiateGroup(geometry, item, arrays.means[item], 0.0, arrays);
-  }
-  const auto saved = static_cast<double>(arrays.statistics[item]);
-  const bool is_variance = arguments.statistic == GroupStatistic::kVariance;
+  if (group.count() == 1) return DifferentiateGroup(group, arrays.mean, 0.0, arrays);
+  const auto saved = static_cast<double>(arrays.statistic);
+  const bool is_variance = statistic == GroupStatistic::kVariance;
   if (!IsExtremeSquare(is_variance ? saved + epsilon : 1 / (saved * saved))) {
     const double h = is_variance ? 1 / std::sqrt(saved + epsilon) : saved;
-    return DifferentiateGroup(geometry, item, arrays.means[item], h, arrays);
+    return DifferentiateGroup(group, arrays.mean, h, arrays);
   }
-  const RunMoments moments = Group<T>(geometry, item).Moments(arrays.x, epsilon);
-  const auto count = static_cast<double>(std::max<int64_t>(geometry.count(), 1));
-  DifferentiateGroup(geometry, item, moments.mean, 1 / std::sqrt(moments.squares / count + epsilon),
-                     arrays);
+  const RunMoments moments = group.Moments(arrays.x, epsilon);
+  const auto count = static_cast<double>(std::max<int64_t>(group.count(), 1));
+  DifferentiateGroup(group, moments.mean, 1 / std::sqrt(moments.squares / count + epsilon), arrays);
 }
 
 // Writes the sums over images of values by image and channel; nothing if nobody wants them.
@@ -262,37 +334,44 @@ void AddUpImages(const GroupGeometry& geometry, const double* values, T* totals)
 template <typename T>
 std::unique_ptr<Kernel> PrepareGroupNormGrad(PrepareContext& context,
                                              const GroupNormArguments& arguments) {
+  using Wide = WideType<T>;
   const GroupGeometry geometry = arguments.geometry;
   const double epsilon = context.Attr<float>("epsilon");
   const In<T> x(context, "X");
-  const In<T> scale(context, "Scale");
-  const In<T> mean(context, arguments.mean_slot);
-  const In<T> statistic(context, arguments.statistic_slot);
+  const In<Wide> scale(context, "Scale");
+  const In<Wide> mean(context, arguments.mean_slot);
+  const In<Wide> statistic(context, arguments.statistic_slot);
   const In<T> gradient(context, "Y@GRAD");
   const Out<T> dx(context, "X@GRAD");
-  const Out<T> dscale(context, "Scale@GRAD");
-  const Out<T> dbias(context, "Bias@GRAD");
+  const Out<Wide> dscale(context, "Scale@GRAD");
+  const Out<Wide> dbias(context, "Bias@GRAD");
   const int64_t sum_count = MultiplyCounts(geometry.batch, geometry.channels);
   const int memory =
       context.RequestWorkspace(ByteCount(MultiplyCounts(2, sum_count), DType::kFloat64));
+  const WideGroups<T> groups(context, geometry, /*rows=*/2);
   return MakeKernel([=](const KernelContext& run) {
     auto* sums = static_cast<double*>(run.workspace(memory));
-    const GradientArrays<T> arrays = {.x = x(run),
-                                      .dy = gradient(run),
-                                      .scale = scale(run),
-                                      .means = mean(run),
-                                      .statistics = statistic(run),
-                                      .dx = dx(run),
-                                      .sums = sums,
-                                      .products = sums + sum_count};
-    ParallelFor(geometry.batch * geometry.groups, GrainOf(geometry.count()),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t item = begin; item < end; ++item) {
-                    DifferentiateGroup(arguments, item, epsilon, arrays);
-                  }
-                });
-    AddUpImages(geometry, arrays.products, dscale(run));
-    AddUpImages(geometry, arrays.sums, dbias(run));
+    double* products = sums + sum_count;
+    groups.ForEach(run, [&, x = x(run), dy = gradient(run), dx = dx(run), scale = scale(run),
+                         means = mean(run),
+                         statistics = statistic(run)](int64_t item, const WideRows<T>& rows) {
+      const int64_t channel = geometry.first_channel(item);
+      const int64_t first = item / geometry.groups * geometry.channels + channel;
+      // X@GRAD may take the place of Y@GRAD.
+      Wide* to = groups.PlaceOf(dx, rows[1]);
+      DifferentiateGroup(groups.At(item), arguments.statistic, epsilon,
+                         GradientArrays<Wide>{.x = groups.Read(item, x, rows[0]),
+                                              .dy = groups.Read(item, dy, rows[1]),
+                                              .scale = ByChannel(scale, channel),
+                                              .mean = means[item],
+                                              .statistic = statistics[item],
+                                              .dx = to,
+                                              .sums = sums + first,
+                                              .products = products + first});
+      groups.Write(item, to, dx);
+    });
+    AddUpImages(geometry, products, dscale(run));
+    AddUpImages(geometry, sums, dbias(run));
   });
 }
 
@@ -300,9 +379,17 @@ template std::unique_ptr<Kernel> PrepareGroupNorm<float>(PrepareContext&,
                                                          const GroupNormArguments&);
 template std::unique_ptr<Kernel> PrepareGroupNorm<double>(PrepareContext&,
                                                           const GroupNormArguments&);
+template std::unique_ptr<Kernel> PrepareGroupNorm<Float16>(PrepareContext&,
+                                                           const GroupNormArguments&);
+template std::unique_ptr<Kernel> PrepareGroupNorm<BFloat16>(PrepareContext&,
+                                                            const GroupNormArguments&);
 template std::unique_ptr<Kernel> PrepareGroupNormGrad<float>(PrepareContext&,
                                                              const GroupNormArguments&);
 template std::unique_ptr<Kernel> PrepareGroupNormGrad<double>(PrepareContext&,
                                                               const GroupNormArguments&);
+template std::unique_ptr<Kernel> PrepareGroupNormGrad<Float16>(PrepareContext&,
+                                                               const GroupNormArguments&);
+template std::unique_ptr<Kernel> PrepareGroupNormGrad<BFloat16>(PrepareContext&,
+                                                                const GroupNormArguments&);
 
 }  // namespace skiff

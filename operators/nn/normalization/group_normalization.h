@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "framework/op/kernel.h"
+#include "operators/common/half.h"
 #include "operators/nn/kernels/image_window.h"
 
 namespace skiff {
@@ -19,6 +20,9 @@ struct GroupGeometry {
   ChannelOrder order = ChannelOrder::kFirst;
 
   int64_t group_channels() const { return groups == 0 ? 0 : channels / groups; }
+  // The first channel of a group of an image: items are the groups of the first image, then those
+  // of the second one, …
+  int64_t first_channel(int64_t item) const { return item % groups * group_channels(); }
   // The number of elements that a group's statistics summarize.
   int64_t count() const { return group_channels() * pixels; }
 };
@@ -36,7 +40,7 @@ struct GroupNormArguments {
 
 // Returns the kernel of Y = (X - mean) / sqrt(variance + epsilon) · Scale + Bias, with the
 // statistics of each group of each image. Scale, Bias and the slots of the statistics may be
-// absent. T is float or double.
+// absent. T is float, double or half; Scale, Bias and statistics are float32 where T is half.
 template <typename T>
 std::unique_ptr<Kernel> PrepareGroupNorm(PrepareContext& context,
                                          const GroupNormArguments& arguments);
@@ -53,9 +57,17 @@ extern template std::unique_ptr<Kernel> PrepareGroupNorm<float>(PrepareContext&,
                                                                 const GroupNormArguments&);
 extern template std::unique_ptr<Kernel> PrepareGroupNorm<double>(PrepareContext&,
                                                                  const GroupNormArguments&);
+extern template std::unique_ptr<Kernel> PrepareGroupNorm<Float16>(PrepareContext&,
+                                                                  const GroupNormArguments&);
+extern template std::unique_ptr<Kernel> PrepareGroupNorm<BFloat16>(PrepareContext&,
+                                                                   const GroupNormArguments&);
 extern template std::unique_ptr<Kernel> PrepareGroupNormGrad<float>(PrepareContext&,
                                                                     const GroupNormArguments&);
 extern template std::unique_ptr<Kernel> PrepareGroupNormGrad<double>(PrepareContext&,
                                                                      const GroupNormArguments&);
+extern template std::unique_ptr<Kernel> PrepareGroupNormGrad<Float16>(PrepareContext&,
+                                                                      const GroupNormArguments&);
+extern template std::unique_ptr<Kernel> PrepareGroupNormGrad<BFloat16>(PrepareContext&,
+                                                                       const GroupNormArguments&);
 
 }  // namespace skiff
