@@ -50,6 +50,13 @@ struct Schedule {
   void Positive(int64_t value, const char* name) const {
     call.Enforce(value > 0, name, " = ", value, ", expected a positive number");
   }
+  // Returns a number of the formula, all of which pass here.
+  float Finite(double value) const {
+    const auto rounded = static_cast<float>(value);
+    call.Enforce(std::isfinite(rounded), "a number of the schedule is ", value,
+                 ", expected finite numbers of float32");
+    return rounded;
+  }
 
   Site site;
   LayerCall call;
@@ -69,7 +76,7 @@ Variable StepCounter(const Schedule& schedule) {
 }
 
 Variable Number(const Schedule& schedule, double value) {
-  return FillConstant({1}, DType::kFloat32, value, schedule.site);
+  return FillConstant({1}, DType::kFloat32, schedule.Finite(value), schedule.site);
 }
 
 Variable StepAsFloat(const Schedule& schedule) {
@@ -82,7 +89,7 @@ Variable Divide(const Schedule& schedule, const Variable& x, int64_t divisor) {
 }
 
 Variable Linear(const Schedule& schedule, const Variable& x, double scale, double bias) {
-  return layers::Scale(x, {.scale = static_cast<float>(scale), .bias = static_cast<float>(bias)},
+  return layers::Scale(x, {.scale = schedule.Finite(scale), .bias = schedule.Finite(bias)},
                        schedule.site);
 }
 
@@ -140,7 +147,8 @@ Variable Decayed(const Schedule& schedule, float start, const Variable& exponent
 
 Variable Constant(double value, DType dtype, Site site) {
   const LayerCall call("learning_rate", "learning_rate", site);
-  call.Enforce(value >= 0.0, "the learning rate is ", value, ", expected none below 0");
+  call.Enforce(value >= 0.0 && std::isfinite(value), "the learning rate is ", value,
+               ", expected a finite number from 0 on");
   return CreatePersistable(UniquePersistableName("learning_rate"), {1}, dtype, value, site);
 }
 

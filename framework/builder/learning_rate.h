@@ -44,11 +44,11 @@ using Site = std::source_location;
 
 // Schedules return a float32 variable [1]. They throw an Error (kInvalidArgument) if a number of
 // steps or epochs, model_width, a factor of decay (gamma, decay_rate), a factor of lengths or a
-// divisor isn't positive.
+// divisor isn't positive, or if a rate or a number that follows from the options isn't finite.
 
 // Returns a persistable learning_rate_<n>, which the startup program sets. It keeps its value until
 // somebody assigns another one to it in the scope (training::SetLearningRate). Throws an Error
-// (kInvalidArgument) if the value is negative.
+// (kInvalidArgument) if the value is negative or not finite.
 Variable Constant(double value, DType dtype = DType::kFloat32, Site site = Site::current());
 
 // values[i] for steps in [boundaries[i - 1], boundaries[i]). Throws an Error (kInvalidArgument) if

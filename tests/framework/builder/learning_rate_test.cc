@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -53,7 +54,30 @@ TEST_F(LearningRateTest, ConstantIsAPersistable) {
   EXPECT_TRUE(main_.root()->ops().empty());
   EXPECT_EQ(startup_.root()->ops().size(), 1u);
   EXPECT_THAT(InvalidArgumentText([] { learning_rate::Constant(-1.0); }),
-              HasSubstr(": the learning rate is -1, expected none below 0"));
+              HasSubstr(": the learning rate is -1, expected a finite number from 0 on"));
+}
+
+TEST_F(LearningRateTest, NumbersAreFinite) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::function<Variable()>> schedules = {
+      [] {
+        return learning_rate::Piecewise({2}, {0.1f, kNaN});
+      },
+      [] { return learning_rate::Step({.start = kNaN}); },
+      [] { return learning_rate::Exponential({.decay_rate = kInfinity}); },
+      [] { return learning_rate::Polynomial({.end = -kInfinity}); },
+      [] { return learning_rate::Cosine({.start = kInfinity}); },
+      [] { return learning_rate::CosineRestarts({.end = kNaN}); },
+      [] { return learning_rate::OneCycle({.peak = kInfinity, .total_steps = 10}); },
+      [] { return learning_rate::LinearWarmup(0.1, {.start = kNaN}); },
+      [] { return learning_rate::Noam({.factor = kNaN}); },
+  };
+  for (const auto& schedule : schedules) {
+    EXPECT_THAT(InvalidArgumentText(schedule), HasSubstr("expected finite numbers of float32"));
+  }
+  EXPECT_THAT(InvalidArgumentText([] { learning_rate::Constant(kInfinity); }),
+              HasSubstr(": the learning rate is inf, expected a finite number from 0 on"));
 }
 
 TEST_F(LearningRateTest, PiecewiseIsExactAtTheBoundaries) {
