@@ -33,6 +33,11 @@ def value_types(model):
         yield value.type.tensor_type.elem_type if value.type.HasField("tensor_type") else None
 
 
+def as_array(value):
+    """The numbers of a case, which has some as messages."""
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else numpy.asarray(value)
+
+
 def op_of(case):
     """The op that a case is about; cases of composed ops count as these."""
     nodes = case.model.graph.node
@@ -58,8 +63,8 @@ def with_initializers(case, arrays, is_initializer):
     del model.graph.input[:]
     fed = []
     for i, (value, array) in enumerate(zip(inputs, arrays)):
-        if is_initializer(i, numpy.asarray(array)):
-            model.graph.initializer.append(numpy_helper.from_array(numpy.asarray(array), value.name))
+        if is_initializer(i, array):
+            model.graph.initializer.append(numpy_helper.from_array(array, value.name))
         else:
             model.graph.input.append(value)
             fed.append(array)
@@ -80,7 +85,7 @@ def run_model(runner, model, arrays, folder):
     for i, array in enumerate(arrays):
         names.append(os.path.join(folder, "input_%d.pb" % i))
         with open(names[-1], "wb") as out:
-            out.write(numpy_helper.from_array(numpy.asarray(array)).SerializeToString())
+            out.write(numpy_helper.from_array(array).SerializeToString())
     ran = subprocess.run([runner, os.path.join(folder, "model.onnx")] + names + [folder],
                          capture_output=True, text=True, errors="replace", timeout=120)
     outputs = []
@@ -95,6 +100,8 @@ def run_model(runner, model, arrays, folder):
 def run_case(runner, case, folder):
     """"passed", or another result with its reason."""
     for inputs, outputs in case.data_sets:
+        inputs = [as_array(value) for value in inputs]
+        outputs = [as_array(value) for value in outputs]
         for is_initializer in _ATTEMPTS:
             model, fed = with_initializers(case, inputs, is_initializer)
             status, reason, found = run_model(runner, model, fed, folder)
@@ -105,7 +112,7 @@ def run_case(runner, case, folder):
         if status != 0:
             return "failed", "exit status %d: %s" % (status, reason)
         for i, array in enumerate(outputs):
-            expected = numpy.asarray(array)
+            expected = array
             if not close(expected, found[i], case):
                 return "failed", "output %d: %s %s, expected %s %s" % (
                     i, found[i].dtype, found[i].tolist(), expected.dtype, expected.tolist())

@@ -9,7 +9,7 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/math.h"
-#include "framework/builder/optimizer.h"
+#include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
@@ -21,7 +21,11 @@ namespace skiff {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Pointwise;
 
 std::string PathFor(const std::string& name) { return testing::TempDir() + "/" + name; }
 
@@ -37,10 +41,9 @@ InferenceModel Imported(const ModelBuilder& builder, Executor* exe,
 }
 
 std::string Refusal(ErrorCode code, const ModelBuilder& builder) {
-  Executor exe;
-  std::string text = ErrorText(code, [&] { Imported(builder, &exe); });
-  EXPECT_THAT(exe.scope().Names(), ElementsAre())
-      << "an import that fails leaves the scope as it was";
+  Scope scope;
+  std::string text = ErrorText(code, [&] { ImportOnnx(Written(builder), &scope); });
+  EXPECT_THAT(scope.Names(), IsEmpty()) << "an import that fails leaves the scope as it was";
   return text;
 }
 
@@ -49,7 +52,7 @@ TEST(ImportOnnx, GivesAProgramWithTheNamesOfTheFile) {
   const InferenceModel model = Imported(SmallModel(), &exe);
   EXPECT_THAT(model.feed_names, ElementsAre("x"));
   EXPECT_THAT(model.fetch_names, ElementsAre("y"));
-  EXPECT_THAT(exe.scope().Names(), ElementsAre("b", "w"));
+  EXPECT_THAT(exe.scope().Names(), IsSupersetOf({"b", "w"}));
   const Tensor x = Tensor::FromValues<float>({1, 2}, {1, 10});
   const auto results = exe.Compile(*model.program).Run({{"x", x}}, {"y", "product"});
   EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(41.5f, 52, 0));
@@ -70,7 +73,8 @@ TEST(ImportOnnx, GivesAProgramThatCanBeTrained) {
   exe.Compile(*model.program).Run({{"x", x}}, {"y"});
   // The third class is cut off by relu, so nothing moves its weights.
   EXPECT_THAT(exe.scope().Get("b").ToVector<float>(), ElementsAre(-0.5f, -1, -100));
-  EXPECT_THAT(exe.scope().Get("w").ToVector<float>(), ElementsAre(0, 1, 3, -6, -5, 6));
+  EXPECT_THAT(exe.scope().Get("w").ToVector<float>(),
+              Pointwise(FloatNear(1e-6f), {0.0f, 1.0f, 3.0f, -6.0f, -5.0f, 6.0f}));
 }
 
 TEST(ImportOnnx, SortsNodes) {
@@ -222,7 +226,6 @@ TEST(ImportOnnx, ReadsExternalDataInItsFolderOnly) {
   Executor exe;
   Imported(ExternalModel("weights.bin"), &exe);
   EXPECT_THAT(exe.scope().Get("w").ToVector<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
-  const std::string outside = std::filesystem::path(PathFor("..")).lexically_normal().string();
   std::filesystem::create_symlink("/etc/hostname", PathFor("link.bin"));
   for (const std::string location :
        {"../weights.bin", "/etc/hostname", "a/../../weights.bin", "link.bin", ""}) {
