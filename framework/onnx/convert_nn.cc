@@ -1,4 +1,4 @@
-// Convolutions, pooling and normalisation.
+// Convolutions and normalisation.
 #include <algorithm>
 #include <utility>
 
@@ -6,6 +6,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
+#include "framework/onnx/window.h"
 
 namespace skiff {
 namespace {
@@ -14,93 +15,18 @@ using Ints = std::vector<int64_t>;
 
 int64_t RankOf(const Variable& x) { return static_cast<int64_t>(x.dims().size()); }
 
-// A window over images of 1 to 3 axes. Skiff's are of 2 or 3: sequences get an axis of extent 1.
-struct Window {
-  size_t axes = 0;  // of the file
-  Ints kernel, strides, dilations, before, after;
-};
-
-Window WindowOf(const OnnxNode& node, const Variable& x, Ints kernel) {
-  Window w;
-  const int64_t axes = RankOf(x) - 2;
-  if (axes < 1 || axes > 3) node.Unsupported("works on ", axes, " axes, expected 1 to 3");
-  w.axes = static_cast<size_t>(axes);
-  w.kernel = std::move(kernel);
-  w.strides = node.IntList("strides", Ints(w.axes, 1));
-  w.dilations = node.IntList("dilations", Ints(w.axes, 1));
-  const Ints pads = node.IntList("pads", Ints(2 * w.axes, 0));
-  if (w.kernel.size() != w.axes || w.strides.size() != w.axes || w.dilations.size() != w.axes ||
-      pads.size() != 2 * w.axes) {
-    node.Invalid("kernel, strides, dilations or pads don't have numbers for ", w.axes, " axes");
-  }
-  for (size_t i = 0; i < w.axes; ++i) {
-    if (w.kernel[i] < 1 || w.strides[i] < 1 || w.dilations[i] < 1) {
-      node.Invalid("kernel, strides or dilations aren't positive");
-    }
-  }
-  w.before.assign(pads.begin(), pads.begin() + axes);
-  w.after.assign(pads.begin() + axes, pads.end());
-  if (std::ranges::any_of(pads, [](int64_t pad) { return pad < 0; })) {
-    node.Unsupported("has negative pads");
-  }
-  return w;
-}
-
-// Replaces the pads by those that auto_pad asks for, of a window that moves over x.
-void ApplyAutoPad(const OnnxNode& node, const Variable& x, Window* w) {
-  const std::string mode = node.String("auto_pad", "NOTSET");
-  if (mode == "NOTSET" || mode.empty()) return;
-  w->before.assign(w->axes, 0);
-  w->after.assign(w->axes, 0);
-  if (mode == "VALID") return;
-  if (mode != "SAME_UPPER" && mode != "SAME_LOWER") node.Unsupported("auto_pad = \"", mode, "\"");
-  for (size_t i = 0; i < w->axes; ++i) {
-    const int64_t extent = x.dims()[i + 2];
-    if (extent < 0) node.Unsupported("auto_pad where an extent is known only in a run");
-    const int64_t out = (extent + w->strides[i] - 1) / w->strides[i];
-    const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
-    const int64_t pad = std::max<int64_t>((out - 1) * w->strides[i] + reach - extent, 0);
-    w->before[i] = mode == "SAME_UPPER" ? pad / 2 : pad - pad / 2;
-    w->after[i] = pad - w->before[i];
-  }
-}
-
-// Adds the axis of height to a window over sequences.
-void MakeTwoAxes(Window* w) {
-  if (w->axes != 1) return;
-  for (Ints* numbers : {&w->kernel, &w->strides, &w->dilations})
-    numbers->insert(numbers->begin(), 1);
-  for (Ints* numbers : {&w->before, &w->after}) numbers->insert(numbers->begin(), 0);
-}
-
-Ints Paddings(const Window& w) {
-  Ints paddings;
-  for (size_t i = 0; i < w.before.size(); ++i) {
-    paddings.push_back(w.before[i]);
-    paddings.push_back(w.after[i]);
-  }
-  return paddings;
-}
-
-Variable AsImages(const Variable& x, const Window& w) {
-  return w.axes == 1 ? layers::Unsqueeze(x, {2}) : x;
-}
-Variable FromImages(const Variable& y, const Window& w) {
-  return w.axes == 1 ? layers::Squeeze(y, {2}) : y;
-}
-
 Variable WithBias(const OnnxNode& node, const Variable& y) {
   if (!node.Has(2)) return y;
   return layers::ElementwiseAdd(y, node.In(2), {.axis = 1});
 }
 
 Variable ConvOp(const OnnxNode& node, const std::string& type, const Variable& x,
-                const Variable& filter, const Window& w, int64_t groups,
+                const Variable& filter, const OnnxWindow& w, int64_t groups,
                 const Ints& output_padding) {
   Op op(type);
   op.SetInput("Input", {x.name()}).SetInput("Filter", {filter.name()});
   op.SetAttr("strides", w.strides).SetAttr("dilations", w.dilations).SetAttr("groups", groups);
-  op.SetAttr("paddings", Paddings(w));
+  op.SetAttr("paddings", PaddingsOf(w));
   if (!output_padding.empty()) op.SetAttr("output_padding", output_padding);
   return node.Emit(std::move(op), "Output");
 }
@@ -120,7 +46,7 @@ void Conv(const OnnxNode& node) {
   node.CheckInputs(2, 3);
   const Variable x = node.In(0);
   const Variable filter = node.In(1);
-  Window w = WindowOf(node, x, KernelOf(node, filter));
+  OnnxWindow w = WindowOf(node, x, KernelOf(node, filter));
   ApplyAutoPad(node, x, &w);
   MakeTwoAxes(&w);
   const char* type = w.axes == 3 ? "conv3d" : "conv2d";
@@ -131,7 +57,7 @@ void Conv(const OnnxNode& node) {
 
 // The pads of a transposed convolution that makes the output_shape asked for.
 void ApplyOutputShape(const OnnxNode& node, const Variable& x, const Ints& output_padding,
-                      Window* w) {
+                      OnnxWindow* w) {
   const std::string mode = node.String("auto_pad", "NOTSET");
   const bool is_same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   Ints shape = node.IntList("output_shape");
@@ -158,7 +84,7 @@ void ConvTranspose(const OnnxNode& node) {
   node.CheckInputs(2, 3);
   const Variable x = node.In(0);
   const Variable filter = node.In(1);
-  Window w = WindowOf(node, x, KernelOf(node, filter));
+  OnnxWindow w = WindowOf(node, x, KernelOf(node, filter));
   Ints output_padding = node.IntList("output_padding", Ints(w.axes, 0));
   if (output_padding.size() != w.axes)
     node.Invalid("output_padding has ", output_padding.size(), " numbers");
@@ -179,57 +105,6 @@ void ConvTranspose(const OnnxNode& node) {
                             node.Int("group", 1), output_padding);
   node.Out(0, WithBias(node, FromImages(y, w)));
 }
-
-Variable PoolOp(const OnnxNode& node, const Variable& x, const Window& w, const std::string& type,
-                bool ceil_mode, bool exclusive) {
-  Op op(w.axes == 3 ? "pool3d" : "pool2d");
-  op.SetInput("X", {AsImages(x, w).name()});
-  op.SetAttr("pooling_type", type).SetAttr("ksize", w.kernel).SetAttr("strides", w.strides);
-  op.SetAttr("paddings", Paddings(w)).SetAttr("ceil_mode", ceil_mode);
-  op.SetAttr("exclusive", exclusive);
-  return FromImages(node.Emit(std::move(op)), w);
-}
-
-// Rounding up keeps a last window that begins behind the input and its border in Skiff, and
-// counts what such windows have beyond the border in other ways.
-void CheckCeil(const OnnxNode& node, const Variable& x, const Window& w, bool is_average) {
-  for (size_t i = 0; i < w.axes; ++i) {
-    const int64_t extent = x.dims()[i + 2];
-    if (extent < 0) node.Unsupported("ceil_mode where an extent is known only in a run");
-    const int64_t room = extent + w.before[i] + w.after[i] - w.kernel[i];
-    const int64_t windows = (room + w.strides[i] - 1) / w.strides[i] + 1;
-    if (room % w.strides[i] != 0 &&
-        (is_average || (windows - 1) * w.strides[i] >= extent + w.before[i])) {
-      node.Unsupported("ceil_mode with windows beyond the border");
-    }
-  }
-}
-
-void Pool(const OnnxNode& node, bool is_average) {
-  const Variable x = node.In(0);
-  Window w = WindowOf(node, x, node.IntList("kernel_shape"));
-  ApplyAutoPad(node, x, &w);
-  const bool ceil_mode = node.Int("ceil_mode", 0) != 0;
-  if (std::ranges::any_of(w.dilations, [](int64_t d) { return d != 1; })) {
-    node.Unsupported("has dilations");
-  }
-  if (node.Wants(1)) node.Unsupported("asks for the places of the maxima");
-  if (ceil_mode) CheckCeil(node, x, w, is_average);
-  for (size_t i = 0; i < w.axes; ++i) {
-    if (w.before[i] >= w.kernel[i] || w.after[i] >= w.kernel[i]) {
-      node.Unsupported("has windows that see nothing but the border");
-    }
-  }
-  const bool exclusive = node.Int("count_include_pad", 0) == 0;
-  MakeTwoAxes(&w);
-  node.Out(0, PoolOp(node, x, w, is_average ? "avg" : "max", ceil_mode, exclusive));
-}
-void MaxPool(const OnnxNode& node) {
-  const DType dtype = node.In(0).dtype();
-  if (dtype == DType::kInt8 || dtype == DType::kUint8) node.Unsupported("is of ", dtype);
-  Pool(node, false);
-}
-void AveragePool(const OnnxNode& node) { Pool(node, true); }
 
 template <Variable (*Function)(const Variable&, const layers::ReduceOptions&, layers::Site)>
 void GlobalPool(const OnnxNode& node) {
@@ -368,8 +243,7 @@ void LpNormalization(const OnnxNode& node) {
   const layers::ReduceOptions options = {.dims = {axis}, .keep_dim = true};
   const Variable norm = p == 1 ? layers::ReduceSum(layers::Abs(x), options)
                                : layers::Sqrt(layers::ReduceSum(layers::Square(x), options));
-  // A row of zeros stays one.
-  node.Out(0, x / layers::Where(norm > 0.0, norm, 1.0));
+  node.Out(0, x / norm);
 }
 
 void Lrn(const OnnxNode& node) {
@@ -382,14 +256,14 @@ void Lrn(const OnnxNode& node) {
   // Means of squares over neighbouring channels: channels are the height of an image.
   const Variable squares = layers::Square(x);
   const Variable image = layers::Reshape(squares, {0, 1, x.dims()[1], -1});
-  Window w;
+  OnnxWindow w;
   w.axes = 2;
   w.kernel = {size, 1};
   w.strides = w.dilations = {1, 1};
   w.before = {(size - 1) / 2, 0};
   w.after = {size - 1 - (size - 1) / 2, 0};
   if (x.dims()[1] < 0) node.Unsupported("its number of channels is known only in a run");
-  const Variable means = PoolOp(node, image, w, "avg", false, false);
+  const Variable means = PooledBy(node, image, w, "avg", false, false);
   const Variable flat = CanReshape(x.dims()) ? layers::Reshape(means, x.dims())
                                              : ReshapedToParts(means, {DimsOf(x, 0, RankOf(x))});
   node.Out(0, x / layers::Pow(flat * alpha + bias, node.Float("beta", 0.75f)));
@@ -399,7 +273,6 @@ void Lrn(const OnnxNode& node) {
 
 std::vector<OnnxConverterEntry> NnConverters() {
   return {
-      {"AveragePool", AveragePool},
       {"BatchNormalization", BatchNormalization},
       {"Conv", Conv},
       {"ConvTranspose", ConvTranspose},
@@ -410,7 +283,6 @@ std::vector<OnnxConverterEntry> NnConverters() {
       {"LRN", Lrn},
       {"LayerNormalization", LayerNormalization},
       {"LpNormalization", LpNormalization},
-      {"MaxPool", MaxPool},
       {"MeanVarianceNormalization", MeanVarianceNormalization},
       {"RMSNormalization", RmsNormalization},
   };

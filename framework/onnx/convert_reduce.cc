@@ -19,7 +19,9 @@ constexpr int64_t kSumInput = 13;
 constexpr int64_t kOthersInput = 18;
 
 Variable Reduced(Reduction function, const Variable& x, const layers::ReduceOptions& options) {
-  const Variable reduced = function(x, options, layers::Site::current());
+  // There are no kernels for the extremes of bools.
+  const Variable numbers = x.dtype() == DType::kBool ? layers::Cast(x, DType::kInt32) : x;
+  const Variable reduced = function(numbers, options, layers::Site::current());
   // Sums of int32 are int64 in Skiff.
   return reduced.dtype() == x.dtype() ? reduced : layers::Cast(reduced, x.dtype());
 }

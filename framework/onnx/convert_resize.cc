@@ -55,7 +55,8 @@ double Source(const Settings& settings, const Axis& axis, int64_t place) {
   const auto in = static_cast<double>(axis.in);
   const auto out = static_cast<double>(axis.out);
   if (settings.coordinates == "asymmetric") return x / axis.scale;
-  if (settings.coordinates == "align_corners") return axis.out == 1 ? 0 : x * (in - 1) / (out - 1);
+  if (settings.coordinates == "align_corners")
+    return axis.out == 1 ? 0 : x * (in - 1) / (axis.scale * in - 1);
   if (settings.coordinates == "pytorch_half_pixel" && axis.out == 1) return 0;
   if (settings.coordinates == "half_pixel_symmetric") {
     // The center stays where it is if the scale doesn't make a whole extent.

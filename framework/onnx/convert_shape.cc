@@ -399,6 +399,30 @@ void Pad(const OnnxNode& node) {
   node.Out(0, x);
 }
 
+// Cuts axes, or pads them by zeros, so that their centers stay.
+void CenterCropPad(const OnnxNode& node) {
+  node.CheckInputs(2, 2);
+  const Variable x = node.In(0);
+  const size_t rank = x.dims().size();
+  const Ints extents = node.Ints(1);
+  Ints axes = node.IntList("axes");
+  if (axes.empty()) {
+    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  }
+  if (extents.size() != axes.size()) node.Invalid("has ", extents.size(), " extents");
+  Ints before(rank), after(rank);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(node.Axis(axes[i], rank));
+    const int64_t extent = x.dims()[axis];
+    if (extent < 0) node.Unsupported("crops an axis whose extent only a run knows");
+    const int64_t missing = extents[i] - extent;
+    // What can't be halved is missing at the end, and cut at the front of the rest.
+    before[axis] = missing >= 0 ? missing / 2 : -(-missing / 2);
+    after[axis] = missing - before[axis];
+  }
+  node.Out(0, PaddedByConstant(node, x, before, after, 0.0));
+}
+
 void ConstantOfShape(const OnnxNode& node) {
   node.CheckInputs(1, 1);
   const Tensor value =
@@ -538,6 +562,7 @@ void Trilu(const OnnxNode& node) {
 
 std::vector<OnnxConverterEntry> ShapeConverters() {
   return {
+      {"CenterCropPad", CenterCropPad},
       {"Concat", Concat},
       {"Constant", Constant},
       {"ConstantOfShape", ConstantOfShape},

@@ -143,13 +143,12 @@ void GraphBuilder::FoldOp(const Op& op) {
 
 void GraphBuilder::RemoveNodeOps() {
   block_->RemoveOps(first_op_, block_->ops().size());
-  std::vector<std::string> names;
   for (size_t i = first_var_; i < block_->vars().size(); ++i) {
     const std::string& name = block_->vars()[i]->name;
-    if (!weights_.contains(name)) names.push_back(name);
+    if (weights_.contains(name)) continue;
+    known_.erase(name);
+    dropped_.push_back(name);
   }
-  for (const std::string& name : names) known_.erase(name);
-  block_->RemoveVars(names);
   for (OnnxValue* value : made_in_node_) value->variable = {};
 }
 
@@ -190,6 +189,7 @@ bool GraphBuilder::Rename(const Variable& variable, const std::string& name) {
 }
 
 void GraphBuilder::ApplyNames() {
+  block_->RemoveVars(dropped_);
   // What the file doesn't name makes room for what it names.
   for (const auto& var : block_->vars()) {
     if (names_.contains(var->name) || !taken_.contains(var->name)) continue;

@@ -62,6 +62,8 @@ class GraphBuilder {
   std::vector<OnnxValue*> made_in_node_;
   // By the names in the unfinished program.
   std::unordered_map<std::string, std::shared_ptr<const Tensor>> known_;
+  // Variables of removed ops. All of them go at once at the end: each removal looks at all others.
+  std::vector<std::string> dropped_;
   std::map<std::string, Tensor> weights_;
   std::map<std::string, std::string> names_;
   std::set<std::string> taken_;

@@ -23,7 +23,7 @@ namespace skiff {
 namespace {
 
 constexpr int64_t kLeastIr = 3;
-constexpr int64_t kMostIr = 11;
+constexpr int64_t kMostIr = 12;
 constexpr int64_t kLeastOpset = 7;
 constexpr int64_t kMostOpset = 24;
 constexpr size_t kMostProblems = 100;

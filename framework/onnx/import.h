@@ -13,7 +13,7 @@ struct OnnxImportOptions {
   bool widen_half = false;
 };
 
-// Reads a model of ONNX (IR 3 to 11, opset 7 to 24 of the default domain) as a program that runs
+// Reads a model of ONNX (IR 3 to 12, opset 7 to 24 of the default domain) as a program that runs
 // and can be trained, with its weights in `scope`. Fed and fetched variables have the names of the
 // file, and so do the variables that nodes write and the parameters. Dims that the file doesn't
 // know are -1.

@@ -227,9 +227,10 @@ std::string DescribeOnnxNode(const onnx::NodeProto& node, int64_t opset) {
 OnnxConverter FindOnnxConverter(std::string_view op) {
   static const std::map<std::string_view, OnnxConverter> converters = [] {
     std::map<std::string_view, OnnxConverter> all;
-    for (const auto& family : {ElementwiseConverters(), ShapeConverters(), IndexConverters(),
-                               ReduceConverters(), NnConverters(), RecurrentConverters(),
-                               ResizeConverters(), LossConverters(), AttentionConverters()}) {
+    for (const auto& family :
+         {ElementwiseConverters(), ShapeConverters(), IndexConverters(), ReduceConverters(),
+          NnConverters(), RecurrentConverters(), ResizeConverters(), LossConverters(),
+          PoolConverters(), EinsumConverters(), AttentionConverters()}) {
       for (const OnnxConverterEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

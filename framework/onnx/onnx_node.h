@@ -122,6 +122,8 @@ std::vector<OnnxConverterEntry> NnConverters();
 std::vector<OnnxConverterEntry> RecurrentConverters();
 std::vector<OnnxConverterEntry> ResizeConverters();
 std::vector<OnnxConverterEntry> LossConverters();
+std::vector<OnnxConverterEntry> EinsumConverters();
+std::vector<OnnxConverterEntry> PoolConverters();
 std::vector<OnnxConverterEntry> AttentionConverters();
 
 }  // namespace skiff

@@ -5,7 +5,7 @@ Beside the project: it needs the package onnx (1.12 or newer) from PyPI.
 usage: node_conformance.py RUNNER [--table FILE] [--list FILE] [--only TEXT]
 
 RUNNER is the program //tests/onnx:onnx_node_runner. A case counts if all its tensors are of
-float32, float64, int32, int64 or bool. It passes if the outputs are within the tolerances of the
+float32, float64, int32, int64 or bool and its opset is one of 7 to 24. It passes if the outputs are within the tolerances of the
 onnx package; it is refused if the import or the run ends with an Error; else it has failed.
 
 The cases feed what files have as constants: shapes, axes, pads. So a case that is refused is tried
@@ -122,7 +122,8 @@ def run_case(runner, case, folder):
 def counted_cases(only):
     for case in collect_testcases(None):
         types = list(value_types(case.model))
-        if only in case.name and all(kind in _TYPES for kind in types):
+        version = max((o.version for o in case.model.opset_import if o.domain in ("", "ai.onnx")), default=0)
+        if only in case.name and 7 <= version <= 24 and all(kind in _TYPES for kind in types):
             yield case
 
 
