@@ -123,11 +123,25 @@ std::string WithoutSpaces(std::string text) {
   return text;
 }
 
+// Without "->", the axes that an ellipsis stands for, then the letters that are there once.
+std::string ImpliedResult(const std::string& text) {
+  std::string result = text.find("...") == std::string::npos ? "" : "...";
+  const std::set<char> letters(text.begin(), text.end());
+  for (const char letter : letters) {
+    const bool is_letter = letter != ',' && letter != '.';
+    if (is_letter && std::ranges::count(text, letter) == 1) result += letter;
+  }
+  return result;
+}
+
 // The terms of the operands and that of the result.
 std::vector<std::string> TermsOf(const OnnxNode& node) {
   std::string text = WithoutSpaces(node.String("equation", ""));
-  const size_t arrow = text.find("->");
-  if (arrow == std::string::npos) node.Unsupported("its equation has no \"->\"");
+  size_t arrow = text.find("->");
+  if (arrow == std::string::npos) {
+    arrow = text.size();
+    text += "->" + ImpliedResult(text);
+  }
   const std::string result = text.substr(arrow + 2);
   text.resize(arrow);
   std::vector<std::string> terms(1);

@@ -1,5 +1,6 @@
 // Ops that pick elements by indices.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "framework/builder/control.h"
@@ -207,6 +208,33 @@ void NonZero(const OnnxNode& node) {
   node.Out(0, layers::Transpose(layers::WhereIndex(node.In(0)), {1, 0}));
 }
 
+void Unique(const OnnxNode& node) {
+  node.CheckInputs(1, 1);
+  Variable x = node.In(0);
+  Ints axes;
+  if (node.HasAttr("axis")) {
+    axes.push_back(node.Axis(node.Int("axis", 0), x.dims().size()));
+  } else {
+    x = layers::Reshape(x, {-1});
+  }
+  const bool is_sorted = node.Int("sorted", 1) != 0;
+  if (!is_sorted && !axes.empty() && x.dims().size() > 1) {
+    node.Unsupported("compares slices without sorting them");
+  }
+  const LayerCall layer("unique", "", std::source_location::current());
+  const std::vector<Variable> made = {layer.NewOutput(), layer.NewOutput(), layer.NewOutput(),
+                                      layer.NewOutput()};
+  Op op("unique");
+  op.SetInput("X", {x.name()});
+  op.SetOutput("Out", {made[0].name()}).SetOutput("Indices", {made[1].name()});
+  op.SetOutput("Index", {made[2].name()}).SetOutput("Counts", {made[3].name()});
+  if (is_sorted) op.SetAttr("axis", axes);
+  op.SetAttr("is_sorted", is_sorted).SetAttr("dtype", static_cast<int32_t>(DType::kInt64));
+  op.SetAttr("return_index", true).SetAttr("return_inverse", true).SetAttr("return_counts", true);
+  layer.Append(std::move(op));
+  for (size_t i = 0; i < made.size(); ++i) node.Out(i, made[i]);
+}
+
 void Compress(const OnnxNode& node) {
   node.CheckInputs(2, 2);
   Variable x = node.In(0);
@@ -242,6 +270,7 @@ std::vector<OnnxConverterEntry> IndexConverters() {
       {"ScatterElements", ScatterElements},
       {"ScatterND", ScatterNd},
       {"TopK", TopK},
+      {"Unique", Unique},
   };
 }
 

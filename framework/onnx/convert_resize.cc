@@ -20,6 +20,7 @@ struct Settings {
   std::string mode, coordinates, nearest;
   double cubic_a = -0.75;
   bool exclude_outside = false;
+  bool antialias = false;
 };
 
 Settings SettingsOf(const OnnxNode& node, bool is_resize) {
@@ -40,7 +41,7 @@ Settings SettingsOf(const OnnxNode& node, bool is_resize) {
   if (std::ranges::count(known, settings.coordinates) == 0) {
     node.Unsupported("coordinate_transformation_mode = \"", settings.coordinates, "\"");
   }
-  if (node.Int("antialias", 0) != 0) node.Unsupported("antialias = 1");
+  settings.antialias = node.Int("antialias", 0) != 0 && settings.mode != "nearest";
   return settings;
 }
 
@@ -88,17 +89,22 @@ void AddWeights(const Settings& settings, const Axis& axis, int64_t place,
   const double x = Source(settings, axis, place);
   const auto base = static_cast<int64_t>(std::floor(x));
   const bool is_linear = settings.mode == "linear";
+  // Against aliasing, the filter is as wide as what a place of the result stands for.
+  const double narrowing = settings.antialias ? std::min(axis.scale, 1.0) : 1.0;
+  const auto before = static_cast<int64_t>(std::floor(-(is_linear ? 1 : 2) / narrowing)) + 1;
   std::vector<std::pair<int64_t, double>> taps;
   double sum = 0;
-  for (int64_t i = is_linear ? base : base - 1; i <= (is_linear ? base + 1 : base + 2); ++i) {
-    const double distance = x - static_cast<double>(i);
-    double weight = is_linear ? 1 - std::abs(distance) : Cubic(distance, settings.cubic_a);
+  for (int64_t i = base + before; i <= base + 1 - before; ++i) {
+    const double distance = (x - static_cast<double>(i)) * narrowing;
+    double weight =
+        is_linear ? std::max(1 - std::abs(distance), 0.0) : Cubic(distance, settings.cubic_a);
     if (settings.exclude_outside && (i < 0 || i >= axis.in)) weight = 0;
     sum += weight;
     taps.emplace_back(std::clamp<int64_t>(i, 0, axis.in - 1), weight);
   }
+  const bool must_scale = settings.exclude_outside || settings.antialias;
   for (const auto& [i, weight] : taps) {
-    const double share = settings.exclude_outside ? weight / sum : weight;
+    const double share = must_scale ? weight / sum : weight;
     (*weights)[static_cast<size_t>(i * axis.out + place)] += static_cast<float>(share);
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -489,6 +490,25 @@ void Constant(const OnnxNode& node) {
   node.Unsupported("is a constant of strings or a sparse one");
 }
 
+// The window a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n).
+void CosineWindow(const OnnxNode& node, double a0, double a1, double a2) {
+  node.CheckInputs(1, 1);
+  const Ints size = node.Ints(0);
+  if (size.size() != 1 || size[0] < 1) node.Invalid("its size isn't one number above 0");
+  if (size[0] > kMostConstant) node.Unsupported("makes ", size[0], " numbers");
+  const auto n = static_cast<double>(node.Int("periodic", 1) != 0 ? size[0] : size[0] - 1);
+  std::vector<double> values;
+  for (int64_t k = 0; k < size[0]; ++k) {
+    const double angle = n == 0 ? 0 : 2 * std::numbers::pi * static_cast<double>(k) / n;
+    values.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
+  }
+  const DType dtype = node.DTypeOfOnnx(node.Int("output_datatype", 1));
+  node.Out(0, layers::Cast(layers::AssignValue(size, values), dtype));
+}
+void HannWindow(const OnnxNode& node) { CosineWindow(node, 0.5, 0.5, 0); }
+void HammingWindow(const OnnxNode& node) { CosineWindow(node, 25.0 / 46, 21.0 / 46, 0); }
+void BlackmanWindow(const OnnxNode& node) { CosineWindow(node, 0.42, 0.5, 0.08); }
+
 void Range(const OnnxNode& node) {
   node.CheckInputs(3, 3);
   const DType dtype = node.In(0).dtype();
@@ -562,6 +582,7 @@ void Trilu(const OnnxNode& node) {
 
 std::vector<OnnxConverterEntry> ShapeConverters() {
   return {
+      {"BlackmanWindow", BlackmanWindow},
       {"CenterCropPad", CenterCropPad},
       {"Concat", Concat},
       {"Constant", Constant},
@@ -570,6 +591,8 @@ std::vector<OnnxConverterEntry> ShapeConverters() {
       {"Expand", Expand},
       {"EyeLike", EyeLike},
       {"Flatten", Flatten},
+      {"HammingWindow", HammingWindow},
+      {"HannWindow", HannWindow},
       {"Pad", Pad},
       {"Range", Range},
       {"Reshape", Reshape},

@@ -77,7 +77,10 @@ Variable GraphBuilder::MakePersistable(const std::string& name, const Tensor& va
   var.stop_gradient = !is_parameter;
   const Variable variable(block_, var.name);
   block_->CreateVar(std::move(var));
-  weights_.emplace(variable.name(), value);
+  // Two names of one initializer are two weights: a writer that has found equal ones may have
+  // joined them, and an update of one isn't one of the other.
+  const bool is_own = buffers_.insert(value.raw_data()).second;
+  weights_.emplace(variable.name(), is_own ? value : CopyToCpu(value));
   Rename(variable, name);
   return variable;
 }

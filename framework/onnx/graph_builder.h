@@ -65,6 +65,7 @@ class GraphBuilder {
   // Variables of removed ops. All of them go at once at the end: each removal looks at all others.
   std::vector<std::string> dropped_;
   std::map<std::string, Tensor> weights_;
+  std::set<const void*> buffers_;  // of weights
   std::map<std::string, std::string> names_;
   std::set<std::string> taken_;
 };

@@ -19,7 +19,8 @@ struct OnnxImportOptions {
 // know are -1.
 //
 // Initializers of floats become parameters, but for scalars, which are constants, as are whole
-// numbers and bools. What follows from constants and known shapes is computed here; a batch norm
+// numbers and bools. An Identity of an initializer is a parameter of its own: exporters join equal
+// weights so. What follows from constants and known shapes is computed here; a batch norm
 // uses its running statistics in training, too. A branch whose condition isn't known here, loops,
 // sequences and functions of the file are not supported.
 //
