@@ -52,11 +52,11 @@ bool IsReserved(const std::string& name) {
 
 // The values that nodes of a graph see: those of the graph, then those around it.
 struct Frame {
-  const Frame* outer = nullptr;
+  Frame* outer = nullptr;
   std::map<std::string, OnnxValue> values = {};
 
-  const OnnxValue* Find(const std::string& name) const {
-    for (const Frame* frame = this; frame != nullptr; frame = frame->outer) {
+  OnnxValue* Find(const std::string& name) {
+    for (Frame* frame = this; frame != nullptr; frame = frame->outer) {
       const auto found = frame->values.find(name);
       if (found != frame->values.end()) return &found->second;
     }
@@ -226,10 +226,9 @@ void Importer::ConvertNode(const onnx::NodeProto& node, int index, Frame* frame)
 }
 
 void Importer::Convert(const onnx::NodeProto& node, int index, Frame* frame) {
-  // A node may read a value of a graph around its own, so all are looked up in the frames.
   std::vector<OnnxValue*> inputs;
   for (const std::string& name : node.input()) {
-    inputs.push_back(name.empty() ? nullptr : const_cast<OnnxValue*>(frame->Find(name)));
+    inputs.push_back(name.empty() ? nullptr : frame->Find(name));
   }
   std::vector<OnnxValue> made(static_cast<size_t>(node.output_size()));
   std::vector<OnnxValue*> outputs;
