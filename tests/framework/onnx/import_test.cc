@@ -13,6 +13,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
+#include "framework/ir/program.h"
 #include "framework/onnx/model_file.h"
 #include "tests/framework/onnx/model_builder.h"
 #include "tests/harness/error_text.h"
@@ -135,6 +136,35 @@ TEST(ImportOnnx, TakesTheBranchOfAConstantCondition) {
     EXPECT_EQ(exe.Compile(*model.program).Run({{"x", x}}, {"y"})[0].Item<float>(),
               condition ? 3 : -3);
   }
+}
+
+// Exporters write so what happens to be equal, such as the scales of two normalisations.
+TEST(ImportOnnx, MakesTwoParametersOfAnIdentity) {
+  ModelBuilder builder;
+  builder.Input("x", {1});
+  builder.Floats("w", {1}, {2});
+  builder.Node("Identity", {"w"}, {"v"});
+  builder.Node("Mul", {"x", "w"}, {"a"});
+  builder.Node("Mul", {"a", "v"}, {"y"});
+  builder.Output("y", {1});
+  Executor exe;
+  Imported(builder, &exe);
+  EXPECT_EQ(exe.scope().Get("v").Item<float>(), 2);
+  EXPECT_NE(exe.scope().Get("v").raw_data(), exe.scope().Get("w").raw_data());
+}
+
+TEST(ImportOnnx, ReadsManyNodes) {
+  ModelBuilder builder;
+  builder.Input("x", {1});
+  std::string last = "x";
+  for (int i = 0; i < 30000; ++i) {
+    const std::string next = StrCat("a", i);
+    builder.Node("Abs", {last}, {next});
+    last = next;
+  }
+  builder.Output(last, {1});
+  Scope scope;
+  EXPECT_EQ(ImportOnnx(Written(builder), &scope).program->root()->ops().size(), 30002U);
 }
 
 TEST(ImportOnnx, WidensHalfIfAsked) {
