@@ -9,10 +9,11 @@ packages=(
   # libraries
   libprotozero-dev libgoogle-glog-dev libgflags-dev libdnnl-dev libhwy-dev
   nlohmann-json3-dev libzip-dev zlib1g-dev libicu-dev libsentencepiece-dev
+  libprotobuf-dev protobuf-compiler libonnx-dev
   # the Python package and its tests
   python3-dev python3-numpy python3-venv python3-mypy pybind11-dev libdlpack-dev
   # tests and benchmarks
-  libgtest-dev libgmock-dev libprotobuf-dev protobuf-compiler libjemalloc-dev
+  libgtest-dev libgmock-dev libjemalloc-dev
   # the tests of what is installed (docs/install.md), by other builds
   cmake make pkgconf
 )

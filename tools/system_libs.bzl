@@ -73,6 +73,15 @@ def _system_library_impl(rctx):
         else:
             rctx.symlink(path, "bin/" + tool)
             build += ["alias(name = \"%s\", actual = \"bin/%s\")" % (tool, tool), ""]
+    for source in rctx.attr.sources:
+        # The compiler names the file that it finds, after those of its own.
+        found = rctx.execute([cc, "-M", "-x", "c++", "-include", source, "/dev/null"])
+        if found.return_code != 0:
+            missing.append(source)
+        else:
+            base = source.rpartition("/")[2]
+            rctx.symlink(found.stdout.strip().rpartition(" ")[2], base)
+            build += ["exports_files([\"%s\"])" % base, ""]
     if missing:
         fail("%s: not found: %s. Install it with: apt-get install %s" %
              (rctx.name, ", ".join(missing), rctx.attr.apt))
@@ -86,6 +95,8 @@ system_library = repository_rule(
         "defines": attr.string_list(),
         "headers": attr.string_list(),
         "libs": attr.string_list_dict(),
+        # Files beside the headers that a build reads, as targets by their base names.
+        "sources": attr.string_list(),
         "tools": attr.string_list(),
     },
     environ = ["CC", "PATH"],
@@ -128,6 +139,12 @@ def system_libs():
         headers = ["google/protobuf/message.h"],
         libs = {"protobuf": ["libprotobuf.a|libprotobuf.so", "-lpthread"]},
         tools = ["protoc"],
+    )
+    # Only the schema of its files; nothing links the library.
+    system_library(
+        name = "onnx",
+        apt = "libonnx-dev",
+        sources = ["onnx/onnx.proto"],
     )
     system_library(
         name = "com_github_gflags_gflags",
