@@ -83,11 +83,14 @@ void ScatterNdAdd(OpExport& op) {
 void Lookup(OpExport& op, std::string ids, int64_t rank) {
   const int64_t padding = op.Int("padding_idx");
   const int64_t rows = op.ShapeOf("W")[0];
-  const std::string found = op.Node("Gather", {op.In("W"), ids});
-  if (padding == -1) return op.Set("Out", found);
+  if (padding == -1) return op.Set("Out", op.Node("Gather", {op.In("W"), ids}));
   const int64_t id = padding < 0 ? padding + rows : padding;
   const std::string number = op.Number(op.DTypeOf("Ids"), static_cast<double>(id));
-  const std::string is_padding = Unsqueezed(op, op.Node("Equal", {ids, number}), {rank});
+  const std::string is_id = op.Node("Equal", {ids, number});
+  // The id may be outside the table.
+  if (id >= rows) ids = op.Node("Where", {is_id, op.Number(op.DTypeOf("Ids"), 0), ids});
+  const std::string found = op.Node("Gather", {op.In("W"), ids});
+  const std::string is_padding = Unsqueezed(op, is_id, {rank});
   op.Set("Out", op.Node("Where", {is_padding, op.Number(op.DTypeOf("W"), 0), found}));
 }
 

@@ -21,7 +21,7 @@ struct PoolingWindows {
 PoolingWindows AdaptiveWindows(const std::vector<int64_t>& extents,
                                const std::vector<int64_t>& outputs) {
   const std::vector<int64_t> none(extents.size(), 0);
-  PoolingWindows windows{.borders = {none, none}};
+  PoolingWindows windows{.kernel = {}, .strides = {}, .borders = {none, none}};
   for (size_t i = 0; i < extents.size(); ++i) {
     if (extents[i] <= 0 || extents[i] % outputs[i] != 0) {
       Refuse("adaptive windows of several or unknown sizes");

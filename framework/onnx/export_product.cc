@@ -62,6 +62,11 @@ void Addmm(OpExport& op) {
   };
   const std::string product = op.Node("MatMul", {op.In("X"), op.In("Y")});
   const std::string scaled = factor("Alpha", product);
+  // A factor of 0 reads nothing, not even NaN.
+  if (op.Float("Beta") == 0) {
+    op.Ignore("Input");
+    return op.Set("Out", scaled);
+  }
   op.Set("Out", op.Node("Add", {factor("Beta", op.In("Input")), scaled}));
 }
 

@@ -60,7 +60,9 @@ void ReduceBools(OpExport& op, const std::string& type) {
   IgnoreDTypes(op);
   const Axes axes = AxesOf(op, "dim", "keep_dim");
   const std::string x = op.Cast(op.In("X"), DType::kInt32);
-  op.Set("Out", op.Cast(Reduced(op, type, x, axes.reduced, axes.keeps_dims), DType::kBool));
+  // Of no elements, ONNX's extremes are the ends of int32.
+  const std::string extreme = Reduced(op, type, x, axes.reduced, axes.keeps_dims);
+  op.Set("Out", op.Node("Greater", {extreme, op.Number(DType::kInt32, 0)}));
 }
 
 void ReduceAll(OpExport& op) { ReduceBools(op, "ReduceMin"); }
@@ -141,7 +143,7 @@ void IsFinite(OpExport& op) {
   const std::string x = op.In("X");
   const std::string is_bad = op.Node("Or", {op.Node("IsNaN", {x}), op.Node("IsInf", {x})});
   const std::string any = Reduced(op, "ReduceMax", op.Cast(is_bad, DType::kInt32), {}, false);
-  const std::string none = op.Node("Equal", {any, op.Number(DType::kInt32, 0)});
+  const std::string none = op.Node("LessOrEqual", {any, op.Number(DType::kInt32, 0)});
   op.Set("Out", Reshaped(op, none, {1}));
 }
 

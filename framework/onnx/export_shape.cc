@@ -58,7 +58,8 @@ void FlattenContiguousRange(OpExport& op) {
   const int64_t start = op.Axis("start_axis", rank);
   const int64_t stop = op.Axis("stop_axis", rank);
   const Shape& out = op.OutShape("Out");
-  if (out.is_known()) return op.Set("Out", Reshaped(op, x, out.ToVector()));
+  const bool is_empty = std::ranges::count(out, 0) > 0;
+  if (out.is_known() && !is_empty) return op.Set("Out", Reshaped(op, x, out.ToVector()));
   const std::string dims = Joined(
       op, {DimsOf(op, x, 0, start), op.IntVector({-1}), DimsOf(op, x, stop + 1, rank)});
   op.Set("Out", op.Node("Reshape", {x, dims}));
@@ -154,7 +155,9 @@ void PixelShuffle(OpExport& op) {
 void Meshgrid(OpExport& op) {
   const auto rank = static_cast<int64_t>(op.InputCount("X"));
   std::vector<std::string> extents;
-  for (const std::string& x : op.Ins("X")) extents.push_back(op.Node("Shape", {x}));
+  for (const std::string& x : op.Ins("X")) {
+    extents.push_back(op.Node("Shape", {Reshaped(op, x, {-1})}));
+  }
   const std::string dims = Joined(op, extents);
   for (int64_t k = 0; k < rank; ++k) {
     std::vector<int64_t> own(static_cast<size_t>(rank), 1);

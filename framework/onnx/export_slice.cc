@@ -70,10 +70,15 @@ void StridedSlice(OpExport& op) {
 }
 
 void Flip(OpExport& op) {
-  std::vector<int64_t> axes = op.Ints("axis");
+  const Shape& shape = op.ShapeOf("X");
+  std::vector<int64_t> axes;
+  for (const int64_t given : op.Ints("axis")) {
+    const int64_t axis = given < 0 ? given + shape.rank() : given;
+    const bool is_new = std::ranges::count(axes, axis) == 0;
+    if (is_new && shape[static_cast<int>(axis)] != 0) axes.push_back(axis);
+  }
   const std::string x = op.In("X");
   if (axes.empty()) return op.Set("Out", x);
-  for (int64_t& axis : axes) axis += axis < 0 ? op.Rank("X") : 0;
   const std::vector<int64_t> starts(axes.size(), -1);
   const std::vector<int64_t> ends(axes.size(), kToTheFront);
   const std::vector<int64_t> steps(axes.size(), -1);

@@ -1,17 +1,13 @@
 #include "framework/onnx/graph_writer.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
 #include "framework/base/error.h"
-#include "framework/onnx/onnx.pb.h"
+#include "framework/onnx/model_file.h"
 
 namespace skiff::onnx_export {
 namespace {
 
-// A message of protobuf has fewer bytes than this.
-constexpr int64_t kMessageLimitBytes = std::numeric_limits<int32_t>::max();
 // Larger constants are parameters, each of which is its own.
 constexpr int64_t kSharedConstantBytes = 4096;
 
@@ -207,9 +203,9 @@ void GraphWriter::DropUnreadConstants() {
   }
   for (const onnx::ValueInfoProto& output : graph_->output()) read.insert(output.name());
   auto* constants = graph_->mutable_initializer();
-  const auto unread = std::remove_if(
+  const auto unread = std::stable_partition(
       constants->pointer_begin(), constants->pointer_end(),
-      [&read](const onnx::TensorProto* constant) { return !read.contains(constant->name()); });
+      [&read](const onnx::TensorProto* constant) { return read.contains(constant->name()); });
   constants->DeleteSubrange(static_cast<int>(unread - constants->pointer_begin()),
                             static_cast<int>(constants->pointer_end() - unread));
 }
@@ -225,8 +221,8 @@ std::string GraphWriter::Finish(const std::string& graph_name, int opset) {
   graph_->set_name(graph_name);
   model.mutable_graph()->Swap(graph_.get());
   const size_t bytes = model.ByteSizeLong();
-  SKIFF_ENFORCE(static_cast<int64_t>(bytes) <= kMessageLimitBytes, kOutOfRange, "the model has ",
-                bytes, " bytes, expected at most ", kMessageLimitBytes,
+  SKIFF_ENFORCE(static_cast<int64_t>(bytes) <= kOnnxFileLimitBytes, kOutOfRange, "the model has ",
+                bytes, " bytes, expected at most ", kOnnxFileLimitBytes,
                 ": a file of ONNX without external data is one message of protobuf");
   return model.SerializeAsString();
 }
