@@ -9,8 +9,7 @@ std::string GeluOf(OpExport& op, const std::string& x, DType dtype, bool approxi
   std::string share;
   if (approximate) {
     const std::string cube = op.Node("Mul", {x, op.Node("Mul", {x, x})});
-    const std::string inner =
-        op.Node("Add", {x, op.Node("Mul", {cube, number(0.044715)})});
+    const std::string inner = op.Node("Add", {x, op.Node("Mul", {cube, number(0.044715)})});
     share = op.Node("Tanh", {op.Node("Mul", {inner, number(std::sqrt(2 / M_PI))})});
   } else {
     share = op.Node("Erf", {op.Node("Div", {x, number(std::sqrt(2.0))})});

@@ -31,8 +31,8 @@ struct OnnxExportOptions {
 // (kNotFound) for a feed or fetch that the root block doesn't have and for a persistable that the
 // scope doesn't have, (kInvalidArgument) for a feed or fetch that isn't a dense tensor, that is
 // named twice, that nothing computes (a fetch), or that the fetches don't need (a feed), and for
-// another opset, (kOutOfRange) for a model that doesn't fit one message of protobuf, which is 2 GiB;
-// and what writing a file throws.
+// another opset, (kOutOfRange) for a model that doesn't fit one message of protobuf, which is 2
+// GiB; and what writing a file throws.
 void ExportOnnx(const std::string& path, const std::vector<std::string>& feeds,
                 const std::vector<std::string>& fetches, const Program& program, const Scope& scope,
                 const OnnxExportOptions& options = {});

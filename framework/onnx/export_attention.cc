@@ -10,9 +10,10 @@
 namespace skiff::onnx_export {
 namespace {
 
-// Returns [N, L, heads · d] as [N, heads, L, d].
-std::string Heads(OpExport& op, const std::string& value, int64_t heads) {
-  return Transposed(op, Reshaped(op, value, {0, 0, heads, -1}), {0, 2, 1, 3});
+// Returns [N, L, columns] as [N, heads, L, d]; -1 columns are unknown.
+std::string Heads(OpExport& op, const std::string& value, int64_t heads, int64_t columns) {
+  const int64_t width = columns < 0 ? -1 : columns / heads;
+  return Transposed(op, Reshaped(op, value, {0, 0, heads, width}), {0, 2, 1, 3});
 }
 
 // Returns dim `axis` of a value as a number of rank 0.
@@ -24,8 +25,8 @@ std::string Extent(OpExport& op, const std::string& value, int64_t axis) {
 // [N, L] say, within [0, room - L].
 std::string FirstPlaces(OpExport& op, const std::string& positions, const std::string& room,
                         const std::string& length) {
-  const std::string first = op.Node(
-      "Slice", {positions, op.IntVector({0}), op.IntVector({1}), op.IntVector({1})});
+  const std::string first =
+      op.Node("Slice", {positions, op.IntVector({0}), op.IntVector({1}), op.IntVector({1})});
   const std::string zero = op.Number(DType::kInt64, 0);
   const std::string last = op.Node("Sub", {room, length});
   // Not Clip: the upper bound must win if both meet, and it is no constant.
@@ -61,9 +62,10 @@ AttentionValues ValuesOf(OpExport& op) {
   AttentionValues values;
   values.query_count = Extent(op, query, 1);
   values.key_count = Extent(op, key, 1);
-  values.query = Heads(op, query, heads);
-  values.key = Heads(op, key, heads);
-  values.value = Heads(op, value, heads);
+  const int64_t columns = op.OutShape("Out")[2];
+  values.query = Heads(op, query, heads, columns);
+  values.key = Heads(op, key, heads, columns);
+  values.value = Heads(op, value, heads, columns);
   return values;
 }
 
@@ -90,8 +92,7 @@ void Attention(OpExport& op) {
   for (const char* name : {"seed", "fix_seed"}) op.Ignore(name);
   const DType dtype = op.DTypeOf("Query");
   const AttentionValues values = ValuesOf(op);
-  std::string scores =
-      op.Node("MatMul", {values.query, Transposed(op, values.key, {0, 1, 3, 2})});
+  std::string scores = op.Node("MatMul", {values.query, Transposed(op, values.key, {0, 1, 3, 2})});
   const std::string scale = op.Number(dtype, static_cast<double>(op.Float("scale")));
   scores = op.Node("Mul", {scores, scale});
   if (op.Has("Bias")) scores = op.Node("Add", {scores, op.In("Bias")});
@@ -110,21 +111,19 @@ void Attention(OpExport& op) {
   // A sequence of length 0 has zeros, not the NaN of a softmax of nothing.
   if (!mask.empty()) weights = op.Node("Where", {mask, weights, op.Number(dtype, 0)});
   const std::string found = op.Node("MatMul", {weights, values.value});
-  op.Set("Out", Reshaped(op, Transposed(op, found, {0, 2, 1, 3}), {0, 0, -1}));
+  op.Set("Out", Reshaped(op, Transposed(op, found, {0, 2, 1, 3}), {0, 0, op.OutShape("Out")[2]}));
 }
 
 // Returns the angles of tokens and pairs, [N or 1, L, 1, d / 2], in float64, less whole turns:
 // float32 would lose the digits of large positions.
 std::string Angles(OpExport& op, const std::string& x, int64_t width) {
-  std::string positions = op.Has("Positions")
-                              ? op.In("Positions")
-                              : Unsqueezed(op, Counted(op, Extent(op, x, 1)), {0});
+  std::string positions =
+      op.Has("Positions") ? op.In("Positions") : Unsqueezed(op, Counted(op, Extent(op, x, 1)), {0});
   positions = Unsqueezed(op, op.Cast(positions, DType::kFloat64), {2, 3});
   const auto base = static_cast<double>(op.Float("base"));
   std::vector<double> speeds;
   for (int64_t i = 0; i < width / 2; ++i) {
-    speeds.push_back(
-        std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
+    speeds.push_back(std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
   }
   const Tensor speed = Tensor::FromValues(Shape{width / 2}, speeds);
   const std::string angles = op.Node("Mul", {positions, op.Constant(speed)});
@@ -154,8 +153,8 @@ void RotaryEmbedding(OpExport& op) {
     second = Squeezed(op, parts[1], {4});
   } else {
     const std::string rows = Reshaped(op, x, {0, 0, heads, width});
-    const std::vector<std::string> parts = op.Nodes(
-        "Split", {rows, op.IntVector({width / 2, width / 2})}, {{"axis", int64_t{3}}}, 2);
+    const std::vector<std::string> parts =
+        op.Nodes("Split", {rows, op.IntVector({width / 2, width / 2})}, {{"axis", int64_t{3}}}, 2);
     first = parts[0];
     second = parts[1];
   }
@@ -167,9 +166,9 @@ void RotaryEmbedding(OpExport& op) {
   const std::string turned_second =
       op.Node("Add", {product(second, cosines), product(first, sines)});
   const std::string together =
-      interleaved ? Joined(op, {Unsqueezed(op, turned_first, {4}),
-                                Unsqueezed(op, turned_second, {4})}, 4)
-                  : Joined(op, {turned_first, turned_second}, 3);
+      interleaved
+          ? Joined(op, {Unsqueezed(op, turned_first, {4}), Unsqueezed(op, turned_second, {4})}, 4)
+          : Joined(op, {turned_first, turned_second}, 3);
   op.Set("Out", Reshaped(op, together, {0, 0, columns}));
 }
 
@@ -187,12 +186,10 @@ void WriteToCache(OpExport& op) {
   const std::string cache = op.In("Cache");
   const std::string x = op.In("X");
   const std::string length = Extent(op, x, 1);
-  const std::string first =
-      FirstPlaces(op, op.In("Positions"), Extent(op, cache, 1), length);
+  const std::string first = FirstPlaces(op, op.In("Positions"), Extent(op, cache, 1), length);
   const std::string places = op.Node("Add", {first, Counted(op, length)});  // [N, L]
-  const std::string sequences =
-      op.Node("Expand", {Unsqueezed(op, Counted(op, Extent(op, x, 0)), {1}),
-                         op.Node("Shape", {places})});
+  const std::string sequences = op.Node(
+      "Expand", {Unsqueezed(op, Counted(op, Extent(op, x, 0)), {1}), op.Node("Shape", {places})});
   const std::string indices =
       Joined(op, {Unsqueezed(op, sequences, {2}), Unsqueezed(op, places, {2})}, 2);
   op.Set("Out", op.Node("ScatterND", {cache, indices, x}));

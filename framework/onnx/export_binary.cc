@@ -108,8 +108,8 @@ std::string FloorRest(OpExport& op, const std::string& x, const std::string& y, 
   if (!IsFloat(dtype)) return op.Node("Mod", {x, y});
   const std::string zero = op.Number(dtype, 0);
   const std::string rest = op.Node("Mod", {x, y}, {{"fmod", int64_t{1}}});
-  const std::string is_other_sign = op.Node(
-      "Xor", {op.Node("Less", {rest, zero}), op.Node("Less", {y, zero})});
+  const std::string is_other_sign =
+      op.Node("Xor", {op.Node("Less", {rest, zero}), op.Node("Less", {y, zero})});
   const std::string is_some = op.Node("Not", {op.Node("Equal", {rest, zero})});
   const std::string shifts = op.Node("And", {is_some, is_other_sign});
   return op.Node("Where", {shifts, op.Node("Add", {rest, y}), rest});

@@ -1,12 +1,11 @@
 // Convolutions and transposed convolutions of images and volumes.
-#include "framework/onnx/image_exports.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "framework/onnx/compositions.h"
 #include "framework/onnx/exporters.h"
+#include "framework/onnx/image_exports.h"
 
 namespace skiff::onnx_export {
 namespace {
@@ -31,8 +30,7 @@ ConvolutionParts PartsOf(OpExport& op) {
   parts.dilations = op.Ints("dilations");
   // Under SAME, windows are not dilated.
   if (op.Text("padding_algorithm") == "SAME") std::ranges::fill(parts.dilations, 1);
-  parts.borders =
-      BordersOf(op, ExtentsOf(input, parts.is_last), parts.kernel, parts.strides);
+  parts.borders = BordersOf(op, ExtentsOf(input, parts.is_last), parts.kernel, parts.strides);
   return parts;
 }
 
@@ -96,8 +94,7 @@ void TransposedConvolution(OpExport& op) {
   NodeAttrs attrs = CommonAttrs(op, parts);
   const std::vector<int64_t> padding = OutputPadding(op, parts);
   if (!padding.empty()) attrs.push_back({"output_padding", padding});
-  const std::string y =
-      op.Node("ConvTranspose", {ImagesOf(op, parts), op.In("Filter")}, attrs);
+  const std::string y = op.Node("ConvTranspose", {ImagesOf(op, parts), op.In("Filter")}, attrs);
   op.Set("Output", InOrder(op, parts, y));
 }
 
@@ -109,8 +106,7 @@ void PadToSame(const std::vector<int64_t>& extents, const std::vector<int64_t>& 
       Refuse("padding_algorithm = \"SAME\", and the size of the images is unknown");
     }
     const int64_t windows = (extents[i] + strides[i] - 1) / strides[i];
-    const int64_t total =
-        std::max<int64_t>((windows - 1) * strides[i] + kernel[i] - extents[i], 0);
+    const int64_t total = std::max<int64_t>((windows - 1) * strides[i] + kernel[i] - extents[i], 0);
     borders->before[i] = total / 2;
     borders->after[i] = total - total / 2;
   }

@@ -118,8 +118,7 @@ void AssignValue(OpExport& op) {
 void Eye(OpExport& op) {
   for (const char* name : {"num_rows", "num_columns", "dtype"}) op.Ignore(name);
   const Shape& shape = op.OutShape("Out");
-  const std::string zeros =
-      Filled(op, op.IntVector(shape.ToVector()), OneElement(0.0f));
+  const std::string zeros = Filled(op, op.IntVector(shape.ToVector()), OneElement(0.0f));
   op.Set("Out", op.Node("EyeLike", {zeros}, {{"dtype", OnnxDType(op.OutDType("Out"))}}));
 }
 
@@ -146,8 +145,8 @@ std::string Extent(OpExport& op, const std::string& value, int64_t axis) {
 void DiagOf(OpExport& op, std::string_view slot, int64_t offset, float padding) {
   const std::string x = Reshaped(op, op.In(slot), {-1});
   const int64_t shift = std::abs(offset);
-  const std::string size = op.Node(
-      "Add", {Extent(op, x, 0), op.Number(DType::kInt64, static_cast<double>(shift))});
+  const std::string size =
+      op.Node("Add", {Extent(op, x, 0), op.Number(DType::kInt64, static_cast<double>(shift))});
   const std::string is_on = Diagonal(op, size, size, offset);
   const std::vector<int64_t> before_after = {offset < 0 ? shift : 0, offset < 0 ? 0 : shift};
   const std::string rows =

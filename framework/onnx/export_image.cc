@@ -128,8 +128,7 @@ void Resize(OpExport& op, bool is_nearest) {
   const Resizing resizing = ResizingOf(op, is_last);
   std::string x = op.In("X");
   if (is_last) x = Transposed(op, x, ChannelsFirst(4));
-  const std::string y =
-      is_nearest ? Nearest(op, x, resizing) : Bilinear(op, x, resizing);
+  const std::string y = is_nearest ? Nearest(op, x, resizing) : Bilinear(op, x, resizing);
   op.Set("Out", is_last ? Transposed(op, y, ChannelsLast(4)) : y);
 }
 

@@ -32,8 +32,7 @@ void GatherNd(OpExport& op) {
 void TakeAlongAxis(OpExport& op) {
   if (op.Rank("Input") == 0) Refuse("Input is a scalar");
   const int64_t axis = op.Axis("Axis", op.Rank("Input"));
-  op.Set("Result",
-         op.Node("GatherElements", {op.In("Input"), op.In("Index")}, {{"axis", axis}}));
+  op.Set("Result", op.Node("GatherElements", {op.In("Input"), op.In("Index")}, {{"axis", axis}}));
 }
 
 void PutAlongAxis(OpExport& op) {
@@ -47,8 +46,8 @@ void PutAlongAxis(OpExport& op) {
     op.NeedOpset(16, "a reduction of ScatterElements");
     attrs.push_back({"reduction", std::string(reduce == "add" ? "add" : "mul")});
   }
-  op.Set("Result", op.Node("ScatterElements", {op.In("Input"), op.In("Index"), op.In("Value")},
-                           attrs));
+  op.Set("Result",
+         op.Node("ScatterElements", {op.In("Input"), op.In("Index"), op.In("Value")}, attrs));
 }
 
 std::string RowIndices(OpExport& op, std::string_view slot) {
@@ -66,8 +65,7 @@ void Scatter(OpExport& op) {
   const std::string zeros =
       op.Node("Expand", {op.Number(op.DTypeOf("X"), 0), op.Node("Shape", {updates})});
   const std::string cleared = op.Node("ScatterND", {x, ids, zeros});
-  op.Set("Out", op.Node("ScatterND", {cleared, ids, updates},
-                        {{"reduction", std::string("add")}}));
+  op.Set("Out", op.Node("ScatterND", {cleared, ids, updates}, {{"reduction", std::string("add")}}));
 }
 
 void ScatterNdAdd(OpExport& op) {
@@ -155,8 +153,7 @@ void ArgExtreme(OpExport& op, const std::string& type) {
 void ArgMax(OpExport& op) { ArgExtreme(op, "ArgMax"); }
 void ArgMin(OpExport& op) { ArgExtreme(op, "ArgMin"); }
 
-void SetTopK(OpExport& op, const std::string& x, const std::string& k, int64_t axis,
-             bool largest) {
+void SetTopK(OpExport& op, const std::string& x, const std::string& k, int64_t axis, bool largest) {
   const std::vector<std::string> found =
       op.Nodes("TopK", {x, k}, {{"axis", axis}, {"largest", int64_t{largest ? 1 : 0}}}, 2);
   op.Set("Out", found[0]);
@@ -215,14 +212,14 @@ void Cumsum(OpExport& op) {
     Refuse("X is a scalar");
   }
   const std::string place = op.Number(DType::kInt64, static_cast<double>(axis));
-  op.Set("Out",
-         op.Node("CumSum", {x, place}, {{"exclusive", exclusive}, {"reverse", reverse}}));
+  op.Set("Out", op.Node("CumSum", {x, place}, {{"exclusive", exclusive}, {"reverse", reverse}}));
 }
 
 // Y[…, j] = whether j is below the length.
 void SequenceMask(OpExport& op) {
   op.Ignore("out_dtype");
   const int64_t maxlen = op.Int("maxlen");
+  if (op.IsFloatIn("X")) Refuse("lengths that may be no integers");
   const int64_t rank = op.Rank("X");
   const std::string lengths = op.Cast(op.In("X"), DType::kInt64);
   std::string count;

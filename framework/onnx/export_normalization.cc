@@ -50,8 +50,7 @@ std::string LayerNormOf(OpExport& op, const std::string& x, const Shape& shape, 
                         std::string scale, std::string bias, DType dtype) {
   const int64_t rank = shape.rank();
   const auto in_row_dims = [&](const std::string& value) {
-    return rank - begin == 1 ? value
-                             : op.Node("Reshape", {value, DimsOf(op, x, begin, rank)});
+    return rank - begin == 1 ? value : op.Node("Reshape", {value, DimsOf(op, x, begin, rank)});
   };
   std::vector<int64_t> axes;
   for (int64_t axis = begin; axis < rank; ++axis) axes.push_back(axis);
@@ -96,9 +95,8 @@ void BiasResidualLayerNorm(OpExport& op) {
   const double kept = 1.0 - static_cast<double>(dropped);
   if (scales) sum = op.Node("Mul", {sum, op.Number(dtype, kept)});
   if (op.Has("Residual")) sum = op.Node("Add", {op.In("Residual"), sum});
-  const std::string y =
-      LayerNormOf(op, sum, op.ShapeOf("X"), op.Rank("X") - 1, InOrEmpty(op, "LnScale"),
-                  InOrEmpty(op, "LnBias"), dtype);
+  const std::string y = LayerNormOf(op, sum, op.ShapeOf("X"), op.Rank("X") - 1,
+                                    InOrEmpty(op, "LnScale"), InOrEmpty(op, "LnBias"), dtype);
   op.Set("Y", y);
   op.Set("Sum", sum);
 }
@@ -158,9 +156,8 @@ void InstanceNorm(OpExport& op) {
     return op.Has(slot) ? op.In(slot)
                         : op.Node("Expand", {op.Number(op.DTypeOf("X"), absent), channels});
   };
-  const std::string y =
-      op.Node("InstanceNormalization", {x, factor("Scale", 1), factor("Bias", 0)},
-              {{"epsilon", op.Float("epsilon")}});
+  const std::string y = op.Node("InstanceNormalization", {x, factor("Scale", 1), factor("Bias", 0)},
+                                {{"epsilon", op.Float("epsilon")}});
   op.Set("Y", rank == 2 ? Squeezed(op, y, {2}) : y);
 }
 
@@ -170,8 +167,8 @@ std::string BatchNormOf(OpExport& op, std::string_view slot, std::string x,
                         const std::string& layout) {
   const bool has_training = op.Defines("is_test");
   if (has_training) {
-    const bool by_running = (op.Bool("is_test") && !op.Bool("trainable_statistics")) ||
-                            op.Bool("use_global_stats");
+    const bool by_running =
+        (op.Bool("is_test") && !op.Bool("trainable_statistics")) || op.Bool("use_global_stats");
     if (!by_running) Refuse("it normalizes by the statistics of the batch");
     op.Ignore("momentum");
     op.Ignore("MomentumTensor");

@@ -38,18 +38,16 @@ void RoundUp(const std::vector<int64_t>& extents, PoolingWindows* windows) {
   Borders& borders = windows->borders;
   for (size_t i = 0; i < extents.size(); ++i) {
     if (extents[i] < 0) Refuse("ceil_mode = true, and the size of the images is unknown");
-    const int64_t room =
-        extents[i] + borders.before[i] + borders.after[i] - windows->kernel[i];
-    const int64_t missing = (windows->strides[i] - room % windows->strides[i]) %
-                            windows->strides[i];
+    const int64_t room = extents[i] + borders.before[i] + borders.after[i] - windows->kernel[i];
+    const int64_t missing =
+        (windows->strides[i] - room % windows->strides[i]) % windows->strides[i];
     borders.after[i] += missing;
   }
 }
 
 // Refuses windows of averages that ONNX divides by another number: beyond the image and the border
 // before it, a window has no pixels to count here. Refuses windows without a pixel, too.
-void CheckWindows(const std::vector<int64_t>& extents, const PoolingWindows& windows,
-                  bool is_max) {
+void CheckWindows(const std::vector<int64_t>& extents, const PoolingWindows& windows, bool is_max) {
   for (size_t i = 0; i < extents.size(); ++i) {
     const int64_t before = windows.borders.before[i];
     const int64_t after = windows.borders.after[i];
@@ -111,11 +109,12 @@ void Pool(OpExport& op) {
   std::string x = op.In("X");
   if (is_last) x = Transposed(op, x, ChannelsFirst(shape.rank()));
   const std::vector<int64_t> sizes = op.Ints("ksize");
-  const bool is_one_window = op.Bool("adaptive") && std::ranges::count(sizes, 1) ==
-                                                        static_cast<int64_t>(sizes.size());
+  const bool is_one_window =
+      op.Bool("adaptive") && std::ranges::count(sizes, 1) == static_cast<int64_t>(sizes.size());
   std::string y;
   if (op.Bool("global_pooling") || is_one_window) {
-    for (const char* name : {"strides", "paddings", "padding_algorithm", "ceil_mode", "exclusive"}) {
+    for (const char* name :
+         {"strides", "paddings", "padding_algorithm", "ceil_mode", "exclusive"}) {
       op.Ignore(name);
     }
     y = op.Node(is_max ? "GlobalMaxPool" : "GlobalAveragePool", {x});

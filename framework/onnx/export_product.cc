@@ -94,8 +94,7 @@ void Mul(OpExport& op) {
   const std::string x = op.In("X");
   const std::string product = RowsTimes(op, x, x_dims, matrix);
   if (y_rank == y_dims + 1) return op.Set("Out", product);
-  const std::string dims =
-      Joined(op, {DimsOf(op, x, 0, x_dims), DimsOf(op, y, y_dims, y_rank)});
+  const std::string dims = Joined(op, {DimsOf(op, x, 0, x_dims), DimsOf(op, y, y_dims, y_rank)});
   op.Set("Out", op.Node("Reshape", {product, dims}));
 }
 

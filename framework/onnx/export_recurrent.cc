@@ -44,8 +44,8 @@ struct RnnShape {
 
 // Returns the weights of a layer: those of each direction one after the other, [directions, …].
 // `kind` is 0 for the weights of the input and 1 for those of the hidden state.
-std::string LayerWeights(OpExport& op, const CellForm& form, const RnnShape& shape,
-                         int64_t layer, int64_t kind) {
+std::string LayerWeights(OpExport& op, const CellForm& form, const RnnShape& shape, int64_t layer,
+                         int64_t kind) {
   std::vector<std::string> parts;
   for (int64_t direction = 0; direction < shape.directions; ++direction) {
     const auto at = static_cast<size_t>(2 * (layer * shape.directions + direction) + kind);
@@ -55,8 +55,7 @@ std::string LayerWeights(OpExport& op, const CellForm& form, const RnnShape& sha
   return Joined(op, parts);
 }
 
-std::string LayerBiases(OpExport& op, const CellForm& form, const RnnShape& shape,
-                        int64_t layer) {
+std::string LayerBiases(OpExport& op, const CellForm& form, const RnnShape& shape, int64_t layer) {
   const int64_t first = 2 * shape.layers * shape.directions;
   std::vector<std::string> parts;
   for (int64_t direction = 0; direction < shape.directions; ++direction) {
@@ -72,12 +71,11 @@ std::string LayerBiases(OpExport& op, const CellForm& form, const RnnShape& shap
 }
 
 // Returns the rows of a layer of a state [layers · directions, N, H].
-std::string StateOf(OpExport& op, const std::string& states, const RnnShape& shape,
-                    int64_t layer) {
+std::string StateOf(OpExport& op, const std::string& states, const RnnShape& shape, int64_t layer) {
   if (shape.layers == 1) return states;
   const int64_t begin = layer * shape.directions;
-  return op.Node("Slice", {states, op.IntVector({begin}),
-                           op.IntVector({begin + shape.directions}), op.IntVector({0})});
+  return op.Node("Slice", {states, op.IntVector({begin}), op.IntVector({begin + shape.directions}),
+                           op.IntVector({0})});
 }
 
 NodeAttrs CellAttrs(const CellForm& form, const RnnShape& shape) {
@@ -114,20 +112,26 @@ void Rnn(OpExport& op) {
     const std::vector<std::string> made =
         op.Nodes(form.type, inputs, CellAttrs(form, shape), is_lstm ? 3 : 2);
     // [time, directions, N, H] -> [time, N, directions · H]
-    rows = shape.directions == 1
-               ? Squeezed(op, made[0], {1})
-               : Reshaped(op, Transposed(op, made[0], {0, 2, 1, 3}), {0, 0, -1});
+    rows = shape.directions == 1 ? Squeezed(op, made[0], {1})
+                                 : Reshaped(op, Transposed(op, made[0], {0, 2, 1, 3}), {0, 0, -1});
     for (size_t i = 0; i < last.size(); ++i) last[i].push_back(made[i + 1]);
   }
   op.Set("Out", rows);
-  for (size_t i = 0; i < last.size(); ++i) op.Set("State", Joined(op, last[i]), i);
+  for (size_t i = 0; i < last.size(); ++i) {
+    std::string state = Joined(op, last[i]);
+    if (!lengths.empty()) {
+      // Runtimes disagree about the states of a sequence without rows, which stay in Skiff.
+      const std::string is_empty = op.Node("Equal", {lengths, op.Number(DType::kInt32, 0)});
+      state = op.Node("Where", {Unsqueezed(op, is_empty, {0, 2}), states[i], state});
+    }
+    op.Set("State", state, i);
+  }
 }
 
 std::vector<std::string> ColumnParts(OpExport& op, const std::string& value, int64_t parts,
                                      int64_t width) {
   const std::vector<int64_t> extents(static_cast<size_t>(parts), width);
-  return op.Nodes("Split", {value, op.IntVector(extents)}, {{"axis", int64_t{1}}},
-                  extents.size());
+  return op.Nodes("Split", {value, op.IntVector(extents)}, {{"axis", int64_t{1}}}, extents.size());
 }
 
 void LstmUnit(OpExport& op) {
@@ -161,9 +165,8 @@ void GruUnit(OpExport& op) {
   const int64_t gate_activation = op.Int("gate_activation");
   // A matrix [H, 2H], and after it one [H, H], whatever the dims say.
   const std::string flat = Reshaped(op, op.In("Weight"), {-1});
-  const std::vector<std::string> weights =
-      op.Nodes("Split", {flat, op.IntVector({2 * width * width, width * width})},
-               {{"axis", int64_t{0}}}, 2);
+  const std::vector<std::string> weights = op.Nodes(
+      "Split", {flat, op.IntVector({2 * width * width, width * width})}, {{"axis", int64_t{0}}}, 2);
   std::string input = op.In("Input");
   if (op.Has("Bias")) input = op.Node("Add", {input, op.In("Bias")});
   const std::vector<std::string> parts =
@@ -171,8 +174,7 @@ void GruUnit(OpExport& op) {
   const std::string before = op.In("HiddenPrev");
   const std::string products =
       op.Node("MatMul", {before, Reshaped(op, weights[0], {width, 2 * width})});
-  const std::string gates =
-      Activated(op, gate_activation, op.Node("Add", {parts[0], products}));
+  const std::string gates = Activated(op, gate_activation, op.Node("Add", {parts[0], products}));
   const std::vector<std::string> both = ColumnParts(op, gates, 2, width);
   const std::string reset = op.Node("Mul", {both[1], before});
   const std::string candidate_product =

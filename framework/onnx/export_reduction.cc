@@ -82,15 +82,14 @@ void Norm(OpExport& op) {
   const int64_t axis = op.Axis("axis", rank);
   const std::string x = op.In("X");
   const std::string squares = Reduced(op, "ReduceSumSquare", x, {axis}, true);
-  const std::string epsilon =
-      op.Number(op.DTypeOf("X"), static_cast<double>(op.Float("epsilon")));
+  const std::string epsilon = op.Number(op.DTypeOf("X"), static_cast<double>(op.Float("epsilon")));
   const std::string norm = op.Node("Sqrt", {op.Node("Add", {squares, epsilon})});
   op.Set("Out", op.Node("Div", {x, norm}));
   op.Set("Norm", norm);
 }
 
-std::string PNormOf(OpExport& op, const std::string& x, float p,
-                    const std::vector<int64_t>& axes, bool keeps) {
+std::string PNormOf(OpExport& op, const std::string& x, float p, const std::vector<int64_t>& axes,
+                    bool keeps) {
   if (p == 2) return Reduced(op, "ReduceL2", x, axes, keeps);
   if (p == 1) return Reduced(op, "ReduceL1", x, axes, keeps);
   const std::string size = op.Node("Abs", {x});
@@ -133,8 +132,7 @@ void Dot(OpExport& op) {
   const std::string product = op.Node("Mul", {op.In("X"), op.In("Y")});
   const int64_t rank = op.Rank("X");
   if (rank == 0) return op.Set("Out", product);
-  op.Set("Out", Reduced(op, "ReduceSum", product, {rank - 1},
-                        op.OutShape("Out").rank() == rank));
+  op.Set("Out", Reduced(op, "ReduceSum", product, {rank - 1}, op.OutShape("Out").rank() == rank));
 }
 
 void IsFinite(OpExport& op) {

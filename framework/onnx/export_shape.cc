@@ -16,7 +16,11 @@ void Reshape(OpExport& op) {
   op.Set("Out", op.Node("Reshape", {x, op.IntsValue("shape")}));
 }
 
-void Transpose(OpExport& op) { op.Set("Out", Transposed(op, op.In("X"), op.Ints("axis"))); }
+void Transpose(OpExport& op) {
+  std::vector<int64_t> axes = op.Ints("axis");
+  for (int64_t& axis : axes) axis += axis < 0 ? op.Rank("X") : 0;
+  op.Set("Out", Transposed(op, op.In("X"), axes));
+}
 
 void Squeeze(OpExport& op) {
   const Shape& x = op.ShapeOf("X");
@@ -60,8 +64,8 @@ void FlattenContiguousRange(OpExport& op) {
   const Shape& out = op.OutShape("Out");
   const bool is_empty = std::ranges::count(out, 0) > 0;
   if (out.is_known() && !is_empty) return op.Set("Out", Reshaped(op, x, out.ToVector()));
-  const std::string dims = Joined(
-      op, {DimsOf(op, x, 0, start), op.IntVector({-1}), DimsOf(op, x, stop + 1, rank)});
+  const std::string dims =
+      Joined(op, {DimsOf(op, x, 0, start), op.IntVector({-1}), DimsOf(op, x, stop + 1, rank)});
   op.Set("Out", op.Node("Reshape", {x, dims}));
 }
 

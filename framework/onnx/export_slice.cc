@@ -62,10 +62,10 @@ void StridedSlice(OpExport& op) {
     // in ONNX.
   }
   const std::string x = op.In("Input");
-  const std::string part =
-      axes.empty() ? x
-                   : op.Node("Slice", {x, op.IntVector(starts), op.IntVector(ends),
-                                       op.IntVector(axes), op.IntVector(strides)});
+  const std::string part = axes.empty()
+                               ? x
+                               : op.Node("Slice", {x, op.IntVector(starts), op.IntVector(ends),
+                                                   op.IntVector(axes), op.IntVector(strides)});
   op.Set("Out", WithoutAxes(op, part, shape.rank()));
 }
 
@@ -92,8 +92,7 @@ std::string Rolled(OpExport& op, const std::string& x, int64_t axis, int64_t shi
   const int64_t first = extent == 0 ? 0 : ((-shift) % extent + extent) % extent;
   if (first == 0) return x;
   const auto part = [&](int64_t begin, int64_t end) {
-    return op.Node("Slice",
-                   {x, op.IntVector({begin}), op.IntVector({end}), op.IntVector({axis})});
+    return op.Node("Slice", {x, op.IntVector({begin}), op.IntVector({end}), op.IntVector({axis})});
   };
   return Joined(op, {part(first, kToTheEnd), part(0, first)}, axis);
 }
@@ -159,8 +158,9 @@ void TrilTriu(OpExport& op) {
   op.NeedOpset(14, "Trilu");
   const int64_t diagonal = op.Int("diagonal");
   const int64_t upper = op.Bool("lower") ? 0 : 1;
-  op.Set("Out", op.Node("Trilu", {op.In("X"), op.Number(DType::kInt64, static_cast<double>(diagonal))},
-                        {{"upper", upper}}));
+  op.Set("Out",
+         op.Node("Trilu", {op.In("X"), op.Number(DType::kInt64, static_cast<double>(diagonal))},
+                 {{"upper", upper}}));
 }
 
 }  // namespace

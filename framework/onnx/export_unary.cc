@@ -79,8 +79,7 @@ void HardSwish(OpExport& op) {
   };
   const std::string x = op.In("X");
   const std::string shifted = op.Node("Add", {x, number("offset")});
-  const std::string clipped =
-      op.Node("Clip", {shifted, op.Number(dtype, 0), number("threshold")});
+  const std::string clipped = op.Node("Clip", {shifted, op.Number(dtype, 0), number("threshold")});
   op.Set("Out", op.Node("Mul", {x, op.Node("Div", {clipped, number("scale")})}));
 }
 
@@ -206,7 +205,7 @@ void Prelu(OpExport& op) {
   const bool is_last = op.Text("data_format") == "NHWC";
   std::string alpha = op.In("Alpha");
   if (mode == "all") {
-    alpha = op.Node("Reshape", {alpha, op.IntVector({1})});
+    alpha = op.Node("Reshape", {alpha, op.IntVector({})});
   } else if (mode == "channel") {
     std::vector<int64_t> dims(static_cast<size_t>(rank), 1);
     if (rank > 1) dims[static_cast<size_t>(is_last ? rank - 1 : 1)] = -1;

@@ -9,15 +9,13 @@ namespace {
 // Attributes without an effect on the values that an evaluation computes: hints to kernels of
 // Fluid's, and what only a training needs.
 constexpr std::string_view kHints[] = {
-    "is_test",       "force_cpu",   "place_type",       "use_cudnn",    "is_sparse",
-    "remote_prefetch", "entry_config", "entry",         "table_class",  "table_names",
-    "height_sections", "trainer_id", "slot",            "grad_inplace", "numeric_stable_mode",
-    "infer_flags",   "return_index", "return_inverse",  "return_counts", "has_states",
+    "is_test",         "force_cpu",    "place_type",     "use_cudnn",     "is_sparse",
+    "remote_prefetch", "entry_config", "entry",          "table_class",   "table_names",
+    "height_sections", "trainer_id",   "slot",           "grad_inplace",  "numeric_stable_mode",
+    "infer_flags",     "return_index", "return_inverse", "return_counts", "has_states",
     "is_train"};
 
-bool IsHint(std::string_view name) {
-  return std::ranges::find(kHints, name) != std::end(kHints);
-}
+bool IsHint(std::string_view name) { return std::ranges::find(kHints, name) != std::end(kHints); }
 
 Tensor Scalar(DType dtype, double value) {
   Tensor tensor(Shape{}, dtype);
@@ -181,8 +179,8 @@ void OpExport::Set(std::string_view slot, const std::string& value, size_t i) {
   std::string result = narrows ? Cast(value, context_.Output(slot, i).dtype) : value;
   const std::string& variable = arguments[i];
   const std::string name = values_->NextName(variable);
-  const bool is_named = std::ranges::any_of(
-      new_values_, [&](const auto& entry) { return entry.second == result; });
+  const bool is_named =
+      std::ranges::any_of(new_values_, [&](const auto& entry) { return entry.second == result; });
   if (is_named || !graph_->Rename(result, name, first_node_)) {
     result = Node("Identity", {result});
     graph_->Rename(result, name, first_node_);

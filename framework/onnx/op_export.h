@@ -68,9 +68,7 @@ class OpExport {
   // Says that nothing in the graph depends on the attribute or the input.
   void Ignore(std::string_view name) { read_.insert(std::string(name)); }
   // Returns whether the op's definition has the attribute.
-  bool Defines(std::string_view name) const {
-    return context_.def().FindAttr(name) != nullptr;
-  }
+  bool Defines(std::string_view name) const { return context_.def().FindAttr(name) != nullptr; }
   // Returns an int64 vector: the input that gives the attribute if one is connected, else the
   // attribute.
   std::string IntsValue(std::string_view name);

@@ -59,8 +59,7 @@ ExportedCase ExportCase(const CaseModel& model, const OnnxExportOptions& options
     }
   }
   if (exported.fetches.empty()) return exported;
-  exported.bytes =
-      OnnxBytes(model.feed_names, exported.fetches, model.program, scope, options);
+  exported.bytes = OnnxBytes(model.feed_names, exported.fetches, model.program, scope, options);
   return exported;
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/ir/program.h"
 #include "framework/io/npz.h"
+#include "framework/ir/program.h"
 #include "framework/onnx/export.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/op_case.h"
