@@ -1,0 +1,141 @@
+// Pooling.
+#include <algorithm>
+#include <utility>
+
+#include "framework/builder/activation.h"
+#include "framework/builder/math.h"
+#include "framework/builder/tensor.h"
+#include "framework/onnx/onnx_node.h"
+#include "framework/onnx/window.h"
+
+namespace skiff {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// What a pool makes of the elements in a window.
+enum class Pooling { kMax, kSum, kAverage, kAverageOfInput };
+
+// Below all numbers that a network computes; padding with -inf would make NaN of -inf * 0.
+constexpr float kLowest = -3.402823466e38f;
+
+int64_t ReachOf(const OnnxWindow& w, size_t i) { return (w.kernel[i] - 1) * w.dilations[i] + 1; }
+
+int64_t WindowsAlong(const OnnxWindow& w, size_t i, int64_t extent, bool ceil_mode) {
+  const int64_t room = extent + w.before[i] + w.after[i] - ReachOf(w, i);
+  if (room < 0) return 0;
+  int64_t windows = room / w.strides[i] + 1;
+  // Another one begins in the input or the border before it, and may reach beyond.
+  const bool has_rest = ceil_mode && room % w.strides[i] != 0;
+  if (has_rest && windows * w.strides[i] < extent + w.before[i]) ++windows;
+  return windows;
+}
+
+// Pools axis `axis` of x by picking the elements of every window: for what the ops of Skiff don't
+// have, such as dilations.
+Variable PooledAlong(const OnnxNode& node, const Variable& x, const OnnxWindow& w, size_t i,
+                     bool ceil_mode, Pooling pooling) {
+  const auto dim = static_cast<int64_t>(i) + 2;
+  const int64_t extent = x.dims()[static_cast<size_t>(dim)];
+  if (extent < 1) node.Unsupported("pools axis ", dim, ", whose extent only a run knows");
+  const int64_t windows = WindowsAlong(w, i, extent, ceil_mode);
+  if (windows < 1) node.Invalid("its windows are larger than its input");
+  Ints places;
+  std::vector<float> shares;
+  for (int64_t window = 0; window < windows; ++window) {
+    int64_t counted = 0;
+    for (int64_t tap = 0; tap < w.kernel[i]; ++tap) {
+      const int64_t place = window * w.strides[i] - w.before[i] + tap * w.dilations[i];
+      const bool is_inside = place >= 0 && place < extent;
+      const bool is_border = place >= -w.before[i] && place < extent + w.after[i];
+      counted += pooling == Pooling::kAverage ? is_border : is_inside;
+      // The element behind the last one is what pads.
+      places.push_back(is_inside ? place : extent);
+    }
+    shares.push_back(1.0f / static_cast<float>(std::max<int64_t>(counted, 1)));
+  }
+  Ints border(2 * x.dims().size(), 0);
+  border[2 * static_cast<size_t>(dim) + 1] = 1;
+  const bool is_max = pooling == Pooling::kMax;
+  const Variable padded = layers::Pad(x, border, is_max ? kLowest : 0.0f);
+  const auto count = static_cast<int64_t>(places.size());
+  const Variable picked = layers::Gather(padded, layers::AssignValue({count}, places), dim);
+  Ints dims(x.dims().size() + 1, 0);
+  for (size_t k = 0; k < dims.size(); ++k) {
+    const auto at = static_cast<int64_t>(k);
+    // 0 keeps an extent, but only in its place.
+    dims[k] = at < dim ? 0 : at == dim ? windows : at == dim + 1 ? w.kernel[i] : x.dims()[k - 1];
+  }
+  const Variable taps = layers::Reshape(picked, dims);
+  const layers::ReduceOptions over_taps = {.dims = {dim + 1}};
+  if (is_max) return layers::ReduceMax(taps, over_taps);
+  const Variable sums = layers::ReduceSum(taps, over_taps);
+  if (pooling == Pooling::kSum) return sums;
+  Ints along(x.dims().size() - 2 - i, 1);
+  along[0] = windows;
+  return sums * layers::Cast(layers::AssignValue(along, shares), x.dtype());
+}
+
+Variable PooledByPicking(const OnnxNode& node, Variable x, const OnnxWindow& w, bool ceil_mode,
+                         Pooling pooling) {
+  for (size_t i = 0; i < w.axes; ++i) x = PooledAlong(node, x, w, i, ceil_mode, pooling);
+  return x;
+}
+
+// Whether the ops of Skiff compute the same: without dilations, and where rounding up makes no
+// window that reaches beyond the border.
+bool IsPlain(const Variable& x, const OnnxWindow& w, bool ceil_mode) {
+  for (size_t i = 0; i < w.axes; ++i) {
+    if (w.dilations[i] != 1 || w.before[i] >= w.kernel[i] || w.after[i] >= w.kernel[i])
+      return false;
+    if (!ceil_mode) continue;
+    const int64_t extent = x.dims()[i + 2];
+    const int64_t room = extent + w.before[i] + w.after[i] - w.kernel[i];
+    if (extent < 0 || room % w.strides[i] != 0) return false;
+  }
+  return true;
+}
+
+void Pool(const OnnxNode& node, Pooling pooling) {
+  node.CheckInputs(1, 1);
+  const Variable x = node.In(0);
+  if (!IsFloat(x.dtype())) node.Unsupported("pools ", x.dtype());
+  if (node.Wants(1)) node.Unsupported("asks for the places of the maxima");
+  OnnxWindow w = WindowOf(node, x, node.IntList("kernel_shape"));
+  ApplyAutoPad(node, x, &w);
+  const bool ceil_mode = node.Int("ceil_mode", 0) != 0;
+  if (!IsPlain(x, w, ceil_mode)) {
+    return node.Out(0, PooledByPicking(node, x, w, ceil_mode, pooling));
+  }
+  MakeTwoAxes(&w);
+  node.Out(0, PooledBy(node, x, w, pooling == Pooling::kMax ? "max" : "avg", false,
+                       pooling == Pooling::kAverageOfInput));
+}
+void MaxPool(const OnnxNode& node) { Pool(node, Pooling::kMax); }
+void AveragePool(const OnnxNode& node) {
+  Pool(node, node.Int("count_include_pad", 0) != 0 ? Pooling::kAverage : Pooling::kAverageOfInput);
+}
+
+void LpPool(const OnnxNode& node) {
+  node.CheckInputs(1, 1);
+  const Variable x = node.In(0);
+  OnnxWindow w = WindowOf(node, x, node.IntList("kernel_shape"));
+  ApplyAutoPad(node, x, &w);
+  const auto p = static_cast<float>(node.Int("p", 2));
+  const Variable powers = layers::Pow(layers::Abs(x), p);
+  const Variable sums =
+      PooledByPicking(node, powers, w, node.Int("ceil_mode", 0) != 0, Pooling::kSum);
+  node.Out(0, layers::Pow(sums, 1.0f / p));
+}
+
+}  // namespace
+
+std::vector<OnnxConverterEntry> PoolConverters() {
+  return {
+      {"AveragePool", AveragePool},
+      {"LpPool", LpPool},
+      {"MaxPool", MaxPool},
+  };
+}
+
+}  // namespace skiff

@@ -1,0 +1,18 @@
+// The order in which a graph's nodes can be converted.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/onnx/onnx.pb.h"
+
+namespace skiff {
+
+// Returns the indices of the nodes so that each comes after those whose outputs it reads, also in
+// its subgraphs; otherwise in the order of the file. `outer`: the names from outside of the graph.
+// Throws Error (kInvalidArgument), with all that is wrong: a name that nothing makes, one that is
+// made twice, and nodes that form a cycle.
+std::vector<int> OnnxNodeOrder(const onnx::GraphProto& graph, const std::set<std::string>& outer);
+
+}  // namespace skiff

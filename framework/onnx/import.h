@@ -1,0 +1,35 @@
+// Models of ONNX as programs.
+#pragma once
+
+#include <string>
+
+#include "framework/io/inference_model.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff {
+
+struct OnnxImportOptions {
+  // Weights, inputs and casts of float16 and bfloat16 become float32.
+  bool widen_half = false;
+};
+
+// Reads a model of ONNX (IR 3 to 12, opset 7 to 24 of the default domain) as a program that runs
+// and can be trained, with its weights in `scope`. Fed and fetched variables have the names of the
+// file, and so do the variables that nodes write and the parameters. Dims that the file doesn't
+// know are -1.
+//
+// Initializers of floats become parameters, but for scalars, which are constants, as are whole
+// numbers and bools. An Identity of an initializer is a parameter of its own: exporters join equal
+// weights so. What follows from constants and known shapes is computed here; a batch norm
+// uses its running statistics in training, too. A branch whose condition isn't known here, loops,
+// sequences and functions of the file are not supported.
+//
+// Throws Error, before it changes the scope: what ReadOnnxModel and TensorFromOnnx throw;
+// (kUnimplemented) for all nodes that aren't supported, in one message, each with its name, op,
+// domain and version, and for another version of the format; (kInvalidArgument) for a graph that
+// isn't one: cycles, names that nothing makes or that are made twice, and shapes that don't fit,
+// also in one message.
+InferenceModel ImportOnnx(const std::string& path, Scope* scope,
+                          const OnnxImportOptions& options = {});
+
+}  // namespace skiff

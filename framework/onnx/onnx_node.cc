@@ -1,0 +1,242 @@
+#include "framework/onnx/onnx_node.h"
+
+#include <map>
+#include <utility>
+
+#include "framework/onnx/tensor_proto.h"
+
+namespace skiff {
+namespace {
+
+using onnx::AttributeProto;
+
+template <typename T>
+std::vector<int64_t> Whole(const Tensor& tensor) {
+  const std::span<const T> values = tensor.values<T>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+OnnxNode::OnnxNode(const onnx::NodeProto& proto, int64_t opset, bool widen_half,
+                   const std::string& folder, std::vector<OnnxValue*> inputs,
+                   std::vector<OnnxValue*> outputs, GraphBuilder* builder)
+    : proto_(proto),
+      opset_(opset),
+      widen_half_(widen_half),
+      folder_(folder),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      builder_(builder) {}
+
+Variable OnnxNode::In(size_t i) const {
+  if (!Has(i)) Invalid("input ", i, " is absent");
+  return builder_->Materialise(proto_.input(static_cast<int>(i)), inputs_[i]);
+}
+
+const Tensor* OnnxNode::Known(size_t i) const {
+  if (!Has(i)) Invalid("input ", i, " is absent");
+  return inputs_[i]->known.get();
+}
+
+std::optional<std::vector<int64_t>> OnnxNode::KnownInts(size_t i) const {
+  const Tensor* known = Known(i);
+  if (known == nullptr) return std::nullopt;
+  switch (known->dtype()) {
+    case DType::kInt64:
+      return Whole<int64_t>(*known);
+    case DType::kInt32:
+      return Whole<int32_t>(*known);
+    case DType::kBool:
+      return Whole<bool>(*known);
+    default:
+      Invalid("input ", i, " is of ", known->dtype(), ", expected whole numbers");
+  }
+}
+
+std::optional<std::vector<int64_t>> OnnxNode::PartlyKnownInts(size_t i) const {
+  if (!Has(i)) return std::nullopt;
+  const Tensor* known = Known(i);
+  if (known == nullptr) return inputs_[i]->partly_known;
+  const bool is_list = known->shape().rank() <= 1 &&
+                       (known->dtype() == DType::kInt64 || known->dtype() == DType::kInt32);
+  if (!is_list) return std::nullopt;
+  std::vector<int64_t> numbers = *KnownInts(i);
+  // Below 0 is something else than unknown.
+  for (const int64_t number : numbers) {
+    if (number < 0) return std::nullopt;
+  }
+  return numbers;
+}
+
+std::vector<int64_t> OnnxNode::Ints(size_t i) const {
+  if (!Has(i)) return {};
+  auto known = KnownInts(i);
+  if (!known) Unsupported("input ", i, " depends on data, expected numbers that are known");
+  return *known;
+}
+
+double OnnxNode::Number(size_t i, double fallback) const {
+  if (!Has(i)) return fallback;
+  const Tensor* known = Known(i);
+  if (known == nullptr) Unsupported("input ", i, " depends on data, expected a known number");
+  if (known->element_count() != 1) {
+    Invalid("input ", i, " has ", known->element_count(), " elements, expected 1");
+  }
+  switch (known->dtype()) {
+    case DType::kFloat32:
+      return known->Item<float>();
+    case DType::kFloat64:
+      return known->Item<double>();
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return WidenedHalf(*known).Item<float>();
+    case DType::kInt64:
+      return static_cast<double>(known->Item<int64_t>());
+    case DType::kInt32:
+      return known->Item<int32_t>();
+    default:
+      Unsupported("input ", i, " is a number of ", known->dtype());
+  }
+}
+
+const AttributeProto* OnnxNode::Find(std::string_view name) const {
+  for (const AttributeProto& attribute : proto_.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
+const AttributeProto* OnnxNode::Find(std::string_view name,
+                                     AttributeProto::AttributeType type) const {
+  const AttributeProto* found = Find(name);
+  // Files of IR 1 have no types.
+  if (found != nullptr && found->type() != type && found->type() != AttributeProto::UNDEFINED) {
+    Invalid("attribute \"", name, "\" is of ", AttributeProto::AttributeType_Name(found->type()),
+            ", expected ", AttributeProto::AttributeType_Name(type));
+  }
+  return found;
+}
+
+int64_t OnnxNode::Int(std::string_view name, int64_t fallback) const {
+  const AttributeProto* found = Find(name, AttributeProto::INT);
+  return found == nullptr ? fallback : found->i();
+}
+
+float OnnxNode::Float(std::string_view name, float fallback) const {
+  const AttributeProto* found = Find(name, AttributeProto::FLOAT);
+  return found == nullptr ? fallback : found->f();
+}
+
+std::string OnnxNode::String(std::string_view name, std::string_view fallback) const {
+  const AttributeProto* found = Find(name, AttributeProto::STRING);
+  return found == nullptr ? std::string(fallback) : found->s();
+}
+
+std::vector<int64_t> OnnxNode::IntList(std::string_view name, std::vector<int64_t> fallback) const {
+  const AttributeProto* found = Find(name, AttributeProto::INTS);
+  if (found == nullptr) return fallback;
+  return {found->ints().begin(), found->ints().end()};
+}
+
+std::vector<float> OnnxNode::FloatList(std::string_view name, std::vector<float> fallback) const {
+  const AttributeProto* found = Find(name, AttributeProto::FLOATS);
+  if (found == nullptr) return fallback;
+  return {found->floats().begin(), found->floats().end()};
+}
+
+std::vector<std::string> OnnxNode::StringList(std::string_view name) const {
+  const AttributeProto* found = Find(name, AttributeProto::STRINGS);
+  if (found == nullptr) return {};
+  return {found->strings().begin(), found->strings().end()};
+}
+
+Tensor OnnxNode::TensorOf(std::string_view name) const {
+  const AttributeProto* found = Find(name, AttributeProto::TENSOR);
+  if (found == nullptr) Invalid("has no attribute \"", name, "\"");
+  Tensor tensor = TensorFromOnnx(found->t(), folder_);
+  return widen_half_ ? WidenedHalf(tensor) : tensor;
+}
+
+std::optional<std::vector<int64_t>> OnnxNode::IntsSince(int64_t since, size_t i,
+                                                        std::string_view name) const {
+  if (opset_ >= since) {
+    if (!Has(i)) return std::nullopt;
+    return Ints(i);
+  }
+  if (!HasAttr(name)) return std::nullopt;
+  return IntList(name);
+}
+
+void OnnxNode::Out(size_t i, const Variable& variable) const {
+  if (Wants(i)) outputs_[i]->variable = variable;
+}
+
+void OnnxNode::OutKnown(size_t i, Tensor tensor) const {
+  if (Wants(i)) outputs_[i]->known = std::make_shared<const Tensor>(std::move(tensor));
+}
+
+void OnnxNode::OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const {
+  if (Wants(i)) outputs_[i]->partly_known = std::move(numbers);
+}
+
+void OnnxNode::OutSame(size_t i, size_t k) const {
+  if (!Has(k)) Invalid("input ", k, " is absent");
+  if (Wants(i)) *outputs_[i] = *inputs_[k];
+}
+
+Variable OnnxNode::Emit(Op op, std::string_view slot) const {
+  const LayerCall layer(op.type, "", std::source_location::current());
+  return layer.AppendFor(std::move(op), slot);
+}
+
+void OnnxNode::CheckInputs(size_t least, size_t most) const {
+  for (size_t i = 0; i < least; ++i) {
+    if (!Has(i)) Invalid("input ", i, " is absent");
+  }
+  if (inputs_.size() > most) {
+    Invalid("has ", inputs_.size(), " inputs, expected at most ", most);
+  }
+}
+
+int64_t OnnxNode::Axis(int64_t axis, size_t rank) const {
+  const auto count = static_cast<int64_t>(rank);
+  if (axis < -count || axis >= count) {
+    Invalid("axis ", axis, " is outside [", -count, ", ", count - 1, "]");
+  }
+  return axis < 0 ? axis + count : axis;
+}
+
+DType OnnxNode::DTypeOfOnnx(int64_t data_type) const {
+  const auto dtype = DTypeFromOnnx(static_cast<int32_t>(data_type));
+  if (!dtype) {
+    Unsupported("makes ", OnnxTypeName(static_cast<int32_t>(data_type)),
+                ", which Skiff doesn't have");
+  }
+  return widen_half_ && IsHalf(*dtype) ? DType::kFloat32 : *dtype;
+}
+
+std::string DescribeOnnxNode(const onnx::NodeProto& node, int64_t opset) {
+  const std::string name = !node.name().empty()     ? node.name()
+                           : node.output_size() > 0 ? node.output(0)
+                                                    : std::string();
+  const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
+  return StrCat(node.op_type(), " (", domain, " ", opset, ") \"", name, "\"");
+}
+
+OnnxConverter FindOnnxConverter(std::string_view op) {
+  static const std::map<std::string_view, OnnxConverter> converters = [] {
+    std::map<std::string_view, OnnxConverter> all;
+    for (const auto& family :
+         {ElementwiseConverters(), ShapeConverters(), IndexConverters(), ReduceConverters(),
+          NnConverters(), RecurrentConverters(), ResizeConverters(), LossConverters(),
+          PoolConverters(), EinsumConverters(), AttentionConverters()}) {
+      for (const OnnxConverterEntry& entry : family) all.emplace(entry.op, entry.convert);
+    }
+    return all;
+  }();
+  const auto found = converters.find(op);
+  return found == converters.end() ? nullptr : found->second;
+}
+
+}  // namespace skiff

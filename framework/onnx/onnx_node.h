@@ -1,0 +1,129 @@
+// One node of an ONNX graph, as the functions that convert nodes see it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/builder/layer_call.h"
+#include "framework/ir/program.h"
+#include "framework/onnx/graph_builder.h"
+#include "framework/onnx/onnx.pb.h"
+
+namespace skiff {
+
+// Every function throws an Error, which the import reports with the node: kUnimplemented for what
+// is legal but not supported, kInvalidArgument for what ONNX doesn't allow.
+class OnnxNode {
+ public:
+  // `inputs` and `outputs` have an entry for each name; nullptr for an empty one.
+  OnnxNode(const onnx::NodeProto& proto, int64_t opset, bool widen_half, const std::string& folder,
+           std::vector<OnnxValue*> inputs, std::vector<OnnxValue*> outputs, GraphBuilder* builder);
+
+  // The version of ONNX's operators that the file was written for.
+  int64_t opset() const { return opset_; }
+  bool widens_half() const { return widen_half_; }
+
+  size_t input_count() const { return inputs_.size(); }
+  size_t output_count() const { return outputs_.size(); }
+  bool Has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
+  bool Wants(size_t i) const { return i < outputs_.size() && outputs_[i] != nullptr; }
+
+  // Returns input i as a variable.
+  Variable In(size_t i) const;
+  // Returns the numbers of input i, nullptr if they depend on a run. Those of a weight are known as
+  // well: an attribute that is made of them doesn't follow its training.
+  const Tensor* Known(size_t i) const;
+  // Returns whole numbers of an input, nothing if they depend on a run.
+  std::optional<std::vector<int64_t>> KnownInts(size_t i) const;
+  // Returns the numbers of a vector or a scalar of dims that are at least 0, and -1 for those that
+  // depend on a run; nothing if none is known.
+  std::optional<std::vector<int64_t>> PartlyKnownInts(size_t i) const;
+  // The same as KnownInts, but refuses the node if they depend on a run; an absent input has none.
+  std::vector<int64_t> Ints(size_t i) const;
+  // Returns the one number of an input, or `fallback` if it is absent. Refuses others.
+  double Number(size_t i, double fallback) const;
+
+  bool HasAttr(std::string_view name) const { return Find(name) != nullptr; }
+  int64_t Int(std::string_view name, int64_t fallback) const;
+  float Float(std::string_view name, float fallback) const;
+  std::string String(std::string_view name, std::string_view fallback) const;
+  std::vector<int64_t> IntList(std::string_view name, std::vector<int64_t> fallback = {}) const;
+  std::vector<float> FloatList(std::string_view name, std::vector<float> fallback = {}) const;
+  std::vector<std::string> StringList(std::string_view name) const;
+  Tensor TensorOf(std::string_view name) const;
+
+  // Returns a whole number, or a list of them, that is an attribute before version `since` and an
+  // input from then on; nothing if it is neither.
+  std::optional<std::vector<int64_t>> IntsSince(int64_t since, size_t i,
+                                                std::string_view name) const;
+
+  void Out(size_t i, const Variable& variable) const;
+  void OutKnown(size_t i, Tensor tensor) const;
+  // Says what is known of an output that has a variable.
+  void OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const;
+  // Makes output i another name of input k, with what is known of it.
+  void OutSame(size_t i, size_t k) const;
+
+  // Appends an op with one output, in `slot`, and returns that.
+  Variable Emit(Op op, std::string_view slot = "Out") const;
+
+  template <typename... Args>
+  [[noreturn]] void Unsupported(const Args&... args) const {
+    Throw(ErrorCode::kUnimplemented, args...);
+  }
+  template <typename... Args>
+  [[noreturn]] void Invalid(const Args&... args) const {
+    Throw(ErrorCode::kInvalidArgument, args...);
+  }
+  // Enforces that there are inputs 0 … least - 1 and no more than `most`.
+  void CheckInputs(size_t least, size_t most) const;
+  // Returns an axis counted from the front. Refuses one outside of [-rank, rank).
+  int64_t Axis(int64_t axis, size_t rank) const;
+  // Enforces that there is a dtype of Skiff for it, and returns that, widened if asked for.
+  DType DTypeOfOnnx(int64_t data_type) const;
+
+ private:
+  const onnx::AttributeProto* Find(std::string_view name) const;
+  const onnx::AttributeProto* Find(std::string_view name,
+                                   onnx::AttributeProto::AttributeType type) const;
+
+  const onnx::NodeProto& proto_;
+  int64_t opset_;
+  bool widen_half_;
+  const std::string& folder_;
+  std::vector<OnnxValue*> inputs_;
+  std::vector<OnnxValue*> outputs_;
+  GraphBuilder* builder_;
+};
+
+// Returns "Conv of version 11" for a list of what isn't supported.
+std::string DescribeOnnxNode(const onnx::NodeProto& node, int64_t opset);
+
+using OnnxConverter = void (*)(const OnnxNode& node);
+
+// Returns the function that converts nodes of an op of ONNX's own domain, nullptr if there is none.
+OnnxConverter FindOnnxConverter(std::string_view op);
+
+struct OnnxConverterEntry {
+  std::string_view op;
+  OnnxConverter convert;
+};
+// The families of converters.
+std::vector<OnnxConverterEntry> ElementwiseConverters();
+std::vector<OnnxConverterEntry> ShapeConverters();
+std::vector<OnnxConverterEntry> IndexConverters();
+std::vector<OnnxConverterEntry> ReduceConverters();
+std::vector<OnnxConverterEntry> NnConverters();
+std::vector<OnnxConverterEntry> RecurrentConverters();
+std::vector<OnnxConverterEntry> ResizeConverters();
+std::vector<OnnxConverterEntry> LossConverters();
+std::vector<OnnxConverterEntry> EinsumConverters();
+std::vector<OnnxConverterEntry> PoolConverters();
+std::vector<OnnxConverterEntry> AttentionConverters();
+
+}  // namespace skiff

@@ -1,0 +1,33 @@
+#include "framework/onnx/shape_dims.h"
+
+#include <algorithm>
+
+#include "framework/builder/math.h"
+#include "framework/builder/tensor.h"
+
+namespace skiff {
+
+Variable DimsOf(const Variable& x, int64_t begin, int64_t end) {
+  const Variable dims = layers::Cast(layers::ShapeOf(x), DType::kInt64);
+  return layers::Slice(dims, {.axes = {0}, .starts = {begin}, .ends = {end}});
+}
+
+Variable ReshapedToParts(const Variable& x, const std::vector<Variable>& parts) {
+  return layers::ReshapeTo(x, parts.size() == 1 ? parts[0] : layers::Concat(parts, 0));
+}
+
+bool CanReshape(const std::vector<int64_t>& dims) {
+  return std::ranges::count_if(dims, [](int64_t dim) { return dim < 0; }) <= 1 &&
+         std::ranges::count(dims, 0) == 0;
+}
+
+Variable IndicesFromFront(const Variable& indices, const Variable& x, int64_t axis) {
+  const Variable wide =
+      indices.dtype() == DType::kInt64 ? indices : layers::Cast(indices, DType::kInt64);
+  const int64_t extent = x.dims()[static_cast<size_t>(axis)];
+  const Variable zero = layers::FullLike(wide, 0.0);
+  if (extent >= 0) return layers::Where(wide < zero, wide + static_cast<double>(extent), wide);
+  return layers::Where(wide < zero, wide + DimsOf(x, axis, axis + 1), wide);
+}
+
+}  // namespace skiff

@@ -1,0 +1,28 @@
+// ONNX's tensors and types as Skiff's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "framework/onnx/onnx.pb.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+// Returns the dtype of a TensorProto::DataType, nothing if Skiff has none for it (strings, complex
+// numbers, 16 to 64 bits without a sign, 4 and 8 bits of floats).
+std::optional<DType> DTypeFromOnnx(int32_t data_type);
+// Returns "FLOAT", "STRING", …, or the number of a type that the schema doesn't have.
+std::string OnnxTypeName(int32_t data_type);
+
+// Returns the tensor. External data is read from `folder`, the one of the model's file. Throws
+// Error that names the tensor: (kUnimplemented) for a dtype that Skiff doesn't have, (kDataLoss)
+// for dims and data that don't fit each other and for data outside of its file, (kInvalidArgument)
+// for a file outside the folder, also by way of a link, and what InputFile throws.
+Tensor TensorFromOnnx(const onnx::TensorProto& proto, const std::string& folder);
+
+// Returns a copy in float32 of a tensor of float16 or bfloat16; any other tensor as it is.
+Tensor WidenedHalf(const Tensor& tensor);
+
+}  // namespace skiff

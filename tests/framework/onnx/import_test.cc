@@ -1,0 +1,289 @@
+// Models of ONNX as programs: what runs, what trains, what is refused, and what a bad file gives.
+#include "framework/onnx/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "framework/base/error.h"
+#include "framework/builder/math.h"
+#include "framework/builder/optimizer/sgd.h"
+#include "framework/builder/program_guard.h"
+#include "framework/executor/executor.h"
+#include "framework/io/file.h"
+#include "framework/onnx/model_file.h"
+#include "tests/framework/onnx/model_builder.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Pointwise;
+
+std::string PathFor(const std::string& name) { return testing::TempDir() + "/" + name; }
+
+std::string Written(const ModelBuilder& builder) {
+  const std::string path = PathFor("model.onnx");
+  WriteOnnxModel(path, builder.model);
+  return path;
+}
+
+InferenceModel Imported(const ModelBuilder& builder, Executor* exe,
+                        const OnnxImportOptions& options = {}) {
+  return ImportOnnx(Written(builder), &exe->scope(), options);
+}
+
+std::string Refusal(ErrorCode code, const ModelBuilder& builder) {
+  Scope scope;
+  std::string text = ErrorText(code, [&] { ImportOnnx(Written(builder), &scope); });
+  EXPECT_THAT(scope.Names(), IsEmpty()) << "an import that fails leaves the scope as it was";
+  return text;
+}
+
+TEST(ImportOnnx, GivesAProgramWithTheNamesOfTheFile) {
+  Executor exe;
+  const InferenceModel model = Imported(SmallModel(), &exe);
+  EXPECT_THAT(model.feed_names, ElementsAre("x"));
+  EXPECT_THAT(model.fetch_names, ElementsAre("y"));
+  EXPECT_THAT(exe.scope().Names(), IsSupersetOf({"b", "w"}));
+  const Tensor x = Tensor::FromValues<float>({1, 2}, {1, 10});
+  const auto results = exe.Compile(*model.program).Run({{"x", x}}, {"y", "product"});
+  EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(41.5f, 52, 0));
+  EXPECT_THAT(results[1].ToVector<float>(), ElementsAre(41, 52, 63));
+}
+
+TEST(ImportOnnx, GivesAProgramThatCanBeTrained) {
+  Executor exe;
+  const InferenceModel model = Imported(SmallModel(), &exe);
+  Program startup;
+  {
+    const ProgramGuard guard(model.program.get(), &startup);
+    const Variable loss = layers::Mean(Variable(model.program->root(), "y"));
+    optimizer::Sgd({.learning_rate = 3.0}).Minimize(loss);
+  }
+  exe.Run(startup);
+  const Tensor x = Tensor::FromValues<float>({1, 2}, {1, 10});
+  exe.Compile(*model.program).Run({{"x", x}}, {"y"});
+  // The third class is cut off by relu, so nothing moves its weights.
+  EXPECT_THAT(exe.scope().Get("b").ToVector<float>(), ElementsAre(-0.5f, -1, -100));
+  EXPECT_THAT(exe.scope().Get("w").ToVector<float>(),
+              Pointwise(FloatNear(1e-6f), {0.0f, 1.0f, 3.0f, -6.0f, -5.0f, 6.0f}));
+}
+
+TEST(ImportOnnx, SortsNodes) {
+  ModelBuilder builder;
+  builder.Input("x", {1});
+  builder.Node("Neg", {"a"}, {"y"});
+  builder.Node("Abs", {"x"}, {"a"});
+  builder.Output("y", {1});
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  const Tensor x = Tensor::FromValues<float>({1}, {-2});
+  EXPECT_EQ(exe.Compile(*model.program).Run({{"x", x}}, {"y"})[0].Item<float>(), -2);
+}
+
+// Flattens images by what exporters write for x.view(x.size(0), -1).
+TEST(ImportOnnx, ComputesShapes) {
+  ModelBuilder builder;
+  builder.Input("x", {-1, 2, 3});
+  builder.Ints("zero", {0});
+  builder.Ints("rest", {-1});
+  builder.Node("Shape", {"x"}, {"shape"});
+  builder.Node("Gather", {"shape", "zero"}, {"batch"});
+  SetInt("axis", 0, builder.Node("Concat", {"batch", "rest"}, {"dims"}));
+  builder.Node("Reshape", {"x", "dims"}, {"y"});
+  builder.Output("y", {-1, 6});
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  CompiledProgram program = exe.Compile(*model.program);
+  for (const int64_t batch : {1, 4}) {
+    const Tensor x(Shape({batch, 2, 3}), DType::kFloat32);
+    EXPECT_EQ(program.Run({{"x", x}}, {"y"})[0].shape(), Shape({batch, 6}));
+  }
+}
+
+TEST(ImportOnnx, TakesTheBranchOfAConstantCondition) {
+  for (const bool condition : {true, false}) {
+    ModelBuilder builder;
+    builder.Input("x", {1});
+    onnx::TensorProto* flag = builder.Ints("flag", {});
+    flag->clear_dims();
+    flag->set_data_type(onnx::TensorProto::BOOL);
+    flag->add_int32_data(condition ? 1 : 0);
+    onnx::NodeProto* node = builder.Node("If", {"flag"}, {"y"});
+    for (const char* branch : {"then_branch", "else_branch"}) {
+      onnx::AttributeProto* attribute = node->add_attribute();
+      attribute->set_name(branch);
+      attribute->set_type(onnx::AttributeProto::GRAPH);
+      onnx::NodeProto* inner = attribute->mutable_g()->add_node();
+      inner->set_op_type(branch == std::string("then_branch") ? "Abs" : "Neg");
+      inner->add_input("x");
+      inner->add_output("inner");
+      attribute->mutable_g()->add_output()->set_name("inner");
+    }
+    builder.Output("y", {1});
+    Executor exe;
+    const InferenceModel model = Imported(builder, &exe);
+    const Tensor x = Tensor::FromValues<float>({1}, {3});
+    EXPECT_EQ(exe.Compile(*model.program).Run({{"x", x}}, {"y"})[0].Item<float>(),
+              condition ? 3 : -3);
+  }
+}
+
+TEST(ImportOnnx, WidensHalfIfAsked) {
+  ModelBuilder builder;
+  builder.Input("x", {1}, onnx::TensorProto::FLOAT16);
+  onnx::TensorProto* w = builder.Ints("w", {});
+  w->set_data_type(onnx::TensorProto::FLOAT16);
+  w->set_dims(0, 1);
+  w->set_raw_data(std::string("\x00\x3e", 2));  // 1.5
+  builder.Node("Mul", {"x", "w"}, {"y"});
+  builder.Output("y", {1}, onnx::TensorProto::FLOAT16);
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe, {.widen_half = true});
+  const Tensor x = Tensor::FromValues<float>({1}, {2});
+  EXPECT_EQ(exe.Compile(*model.program).Run({{"x", x}}, {"y"})[0].Item<float>(), 3);
+}
+
+TEST(ImportOnnx, ListsAllThatIsUnsupported) {
+  ModelBuilder builder;
+  builder.Input("x", {1});
+  builder.Node("StringNormalizer", {"x"}, {"a"});
+  builder.Node("Abs", {"a"}, {"b"});  // only depends on the node before
+  builder.Node("Fancy", {"b"}, {"y"})->set_domain("com.example");
+  builder.Output("y", {1});
+  const std::string text = Refusal(ErrorCode::kUnimplemented, builder);
+  EXPECT_THAT(text, HasSubstr("2 parts of the model"));
+  EXPECT_THAT(text, HasSubstr("StringNormalizer (ai.onnx 17) \"StringNormalizer_of_a\""));
+  EXPECT_THAT(text, HasSubstr("Fancy (com.example"));
+}
+
+TEST(ImportOnnx, RefusesOtherVersions) {
+  ModelBuilder builder = SmallModel();
+  builder.model.mutable_opset_import(0)->set_version(6);
+  EXPECT_THAT(Refusal(ErrorCode::kUnimplemented, builder), HasSubstr("opset 6"));
+  builder.model.mutable_opset_import(0)->set_version(17);
+  builder.model.set_ir_version(99);
+  EXPECT_THAT(Refusal(ErrorCode::kUnimplemented, builder), HasSubstr("IR version 99"));
+}
+
+TEST(ImportOnnx, RefusesGraphsThatAreNone) {
+  ModelBuilder cycle;
+  cycle.Input("x", {1});
+  cycle.Node("Add", {"x", "b"}, {"a"});
+  cycle.Node("Abs", {"a"}, {"b"});
+  cycle.Output("b", {1});
+  EXPECT_THAT(Refusal(ErrorCode::kInvalidArgument, cycle), HasSubstr("cycle"));
+  ModelBuilder missing;
+  missing.Node("Abs", {"nothing"}, {"y"});
+  missing.Output("y", {1});
+  EXPECT_THAT(Refusal(ErrorCode::kInvalidArgument, missing), HasSubstr("\"nothing\""));
+  ModelBuilder twice = SmallModel();
+  twice.Node("Abs", {"x"}, {"sum"});
+  EXPECT_THAT(Refusal(ErrorCode::kInvalidArgument, twice), HasSubstr("\"sum\""));
+}
+
+TEST(ImportOnnx, RefusesShapesThatLie) {
+  ModelBuilder output = SmallModel();
+  output.graph().clear_output();
+  output.Output("y", {-1, 4});
+  EXPECT_THAT(Refusal(ErrorCode::kInvalidArgument, output), HasSubstr("[-1, 3]"));
+  ModelBuilder weight = SmallModel();
+  weight.graph().mutable_initializer(0)->set_dims(0, int64_t{1} << 40);
+  EXPECT_THAT(Refusal(ErrorCode::kDataLoss, weight), HasSubstr("\"w\""));
+  ModelBuilder negative = SmallModel();
+  negative.graph().mutable_initializer(0)->set_dims(0, -2);
+  EXPECT_THAT(Refusal(ErrorCode::kDataLoss, negative), HasSubstr("-2"));
+}
+
+// Makes the weights of a model external, 24 bytes of the file `location`.
+ModelBuilder ExternalModel(const std::string& location) {
+  ModelBuilder builder = SmallModel();
+  onnx::TensorProto* w = builder.graph().mutable_initializer(0);
+  w->clear_float_data();
+  w->set_data_location(onnx::TensorProto::EXTERNAL);
+  for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", location},
+                                   {"offset", "4"},
+                                   {"length", "24"}}) {
+    auto* entry = w->add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  return builder;
+}
+
+TEST(ImportOnnx, ReadsExternalDataInItsFolderOnly) {
+  const std::vector<float> numbers = {0, 1, 2, 3, 4, 5, 6};
+  const std::string bytes(reinterpret_cast<const char*>(numbers.data()), 28);
+  AtomicWriteFile(PathFor("weights.bin"), bytes);
+  Executor exe;
+  Imported(ExternalModel("weights.bin"), &exe);
+  EXPECT_THAT(exe.scope().Get("w").ToVector<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+  std::filesystem::create_symlink("/etc/hostname", PathFor("link.bin"));
+  for (const std::string location :
+       {"../weights.bin", "/etc/hostname", "a/../../weights.bin", "link.bin", ""}) {
+    EXPECT_THAT(Refusal(ErrorCode::kInvalidArgument, ExternalModel(location)), HasSubstr("folder"))
+        << location;
+  }
+  EXPECT_THAT(Refusal(ErrorCode::kNotFound, ExternalModel("none.bin")), HasSubstr("none.bin"));
+  AtomicWriteFile(PathFor("weights.bin"), bytes.substr(0, 20));
+  EXPECT_THAT(Refusal(ErrorCode::kDataLoss, ExternalModel("weights.bin")), HasSubstr("24 bytes"));
+}
+
+// Imports a file of these bytes; whether it is a model.
+bool Imports(const std::string& bytes) {
+  AtomicWriteFile(PathFor("damaged.onnx"), bytes);
+  Scope scope;
+  try {
+    ImportOnnx(PathFor("damaged.onnx"), &scope);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(ImportOnnx, TruncatedFilesAreErrors) {
+  const std::string bytes = ReadFile(Written(SmallModel()));
+  ASSERT_TRUE(Imports(bytes));
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    // Without the last message, the version of the ops, it is no model either.
+    EXPECT_FALSE(Imports(bytes.substr(0, length))) << length << " bytes";
+  }
+}
+
+TEST(ImportOnnx, CorruptBytesGiveAModelOrAnError) {
+  const std::string bytes = ReadFile(Written(SmallModel()));
+  size_t models = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (const int flip : {0x01, 0x10, 0x80, 0xFF}) {
+      std::string damaged = bytes;
+      damaged[i] = static_cast<char>(damaged[i] ^ flip);
+      models += Imports(damaged);
+    }
+  }
+  EXPECT_LT(models, bytes.size() * 4);
+}
+
+TEST(ImportOnnx, DeepNestingIsAnError) {
+  ModelBuilder builder = SmallModel();
+  onnx::GraphProto* graph = &builder.graph();
+  for (int depth = 0; depth < 200; ++depth) {
+    onnx::NodeProto* node = graph->add_node();
+    node->set_op_type("If");
+    onnx::AttributeProto* attribute = node->add_attribute();
+    attribute->set_name("then_branch");
+    attribute->set_type(onnx::AttributeProto::GRAPH);
+    graph = attribute->mutable_g();
+  }
+  EXPECT_THAT(Refusal(ErrorCode::kDataLoss, builder), HasSubstr("ModelProto"));
+}
+
+}  // namespace
+}  // namespace skiff
