@@ -1,0 +1,116 @@
+// One op of a program as its exporter sees it: values of its inputs, attributes with defaults
+// filled in, and what it writes into the graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/onnx/export_values.h"
+#include "framework/onnx/graph_writer.h"
+#include "framework/op/op_context.h"
+
+namespace skiff::onnx_export {
+
+// What an exporter throws for an op that the graph can't express; export.cc lists it with all
+// others.
+struct Refusal {
+  std::string reason;
+};
+
+// Throws a Refusal.
+template <typename... Args>
+[[noreturn, gnu::cold, gnu::noinline]] void Refuse(const Args&... args) {
+  throw Refusal{StrCat(args...)};
+}
+
+class OpExport {
+ public:
+  // All arguments must outlive the object. `keeps_half`: the op moves half values and computes
+  // nothing, so no casts to float32 are around it.
+  OpExport(const OpContext& context, int opset, bool keeps_half, ExportValues* values,
+           GraphWriter* graph);
+
+  const Op& op() const { return context_.op(); }
+  int opset() const { return opset_; }
+
+  bool Has(std::string_view slot) const { return context_.HasInput(slot); }
+  bool HasOutput(std::string_view slot) const { return context_.HasOutput(slot); }
+  size_t InputCount(std::string_view slot) const { return context_.InputCount(slot); }
+  size_t OutputCount(std::string_view slot) const { return context_.OutputCount(slot); }
+  // Returns the value of an input. Throws Refusal if the graph has none.
+  std::string In(std::string_view slot, size_t i = 0);
+  // Returns the values of all arguments of a slot.
+  std::vector<std::string> Ins(std::string_view slot);
+  // Returns the shape of an input, -1 where it is unknown.
+  const Shape& ShapeOf(std::string_view slot, size_t i = 0) const;
+  int64_t Rank(std::string_view slot) const { return ShapeOf(slot).rank(); }
+  const Shape& OutShape(std::string_view slot, size_t i = 0) const;
+  // Return the dtype of an input (output) as its values have it: float32 for half that is cast.
+  DType DTypeOf(std::string_view slot, size_t i = 0) const;
+  DType OutDType(std::string_view slot, size_t i = 0) const;
+  bool IsFloatIn(std::string_view slot) const { return IsFloat(DTypeOf(slot)); }
+
+  bool Bool(std::string_view name);
+  int64_t Int(std::string_view name);
+  float Float(std::string_view name);
+  const std::string& Text(std::string_view name);
+  std::vector<int64_t> Ints(std::string_view name);
+  // Returns an axis attribute, not negative.
+  int64_t Axis(std::string_view name, int64_t rank);
+  const Attribute& Attr(std::string_view name);
+  // Says that nothing in the graph depends on the attribute or the input.
+  void Ignore(std::string_view name) { read_.insert(std::string(name)); }
+  // Returns whether the op's definition has the attribute.
+  bool Defines(std::string_view name) const { return context_.def().FindAttr(name) != nullptr; }
+  // Returns an int64 vector: the input that gives the attribute if one is connected, else the
+  // attribute.
+  std::string IntsValue(std::string_view name);
+  // Returns whether an input gives the attribute.
+  bool IsGiven(std::string_view name) const;
+
+  // Adds a node and returns its output.
+  std::string Node(const std::string& type, const std::vector<std::string>& inputs,
+                   const NodeAttrs& attrs = {});
+  std::vector<std::string> Nodes(const std::string& type, const std::vector<std::string>& inputs,
+                                 const NodeAttrs& attrs, size_t outputs);
+  // Return constants: a number of rank 0, and a vector of int64.
+  std::string Number(DType dtype, double value);
+  std::string IntVector(const std::vector<int64_t>& values);
+  std::string Constant(const Tensor& tensor);
+  std::string Cast(const std::string& value, DType dtype);
+  // Refuses an opset below `least`, since `what` is newer.
+  void NeedOpset(int least, std::string_view what) const;
+
+  // Makes a value that of an output. Does nothing if the output is absent.
+  void Set(std::string_view slot, const std::string& value, size_t i = 0);
+
+  // Throws Refusal for an input, or an attribute that isn't the default, of which the exporter
+  // hasn't asked.
+  void CheckAllRead() const;
+
+ private:
+  const TensorMeta& Meta(std::string_view slot, size_t i) const;
+  std::string ListValue(const SlotDef& slot);
+
+  const OpContext& context_;
+  const int opset_;
+  const bool keeps_half_;
+  ExportValues* values_;
+  GraphWriter* graph_;
+  const size_t first_node_;
+  std::set<std::string, std::less<>> read_;        // attributes and input slots
+  std::map<std::string, std::string> widened_;     // float32 of half values
+  std::map<std::string, std::string> new_values_;  // by variable
+  friend class ProgramExport;
+};
+
+using Exporter = void (*)(OpExport& op);
+
+}  // namespace skiff::onnx_export
