@@ -18,7 +18,9 @@
 #include "tools/skiff/buffer_table.h"
 
 DEFINE_string(input, "", "CSV file of the buffers, with the columns id, lower, upper, size");
-DEFINE_string(output, "", "CSV file to write: the input plus a column offset; empty: none");
+DEFINE_string(output, "",
+              "what to write: plan_memory writes a CSV file, the input plus a column offset, or "
+              "nothing if it is empty; convert writes the model");
 DEFINE_int64(capacity, 0,
              "bytes that the plan must fit into, else the exit status is 1; 0: as few as possible");
 DEFINE_double(time_limit_s, 10,

@@ -1,0 +1,70 @@
+#include "tools/skiff/convert.h"
+
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/base/str_cat.h"
+#include "framework/io/inference_model.h"
+#include "framework/onnx/export.h"
+#include "framework/onnx/import.h"
+#include "framework/tensor/scope.h"
+
+DEFINE_string(model, "", "the model to convert");
+DEFINE_string(from, "", "the format of the model: onnx");
+DEFINE_string(to, "", "the format to write: onnx");
+DEFINE_int32(opset, skiff::OnnxExportOptions().opset, "the opset of an ONNX file to write");
+DEFINE_bool(widen_half, false, "make float32 of an ONNX file's float16 and bfloat16");
+DECLARE_string(output);
+
+namespace skiff {
+namespace {
+
+constexpr const char* kOnnx = "onnx";
+
+void Import() {
+  RefuseFlags({"opset"}, "a model is read");
+  Scope scope;
+  const InferenceModel model = ImportOnnx(FLAGS_model, &scope, {.widen_half = FLAGS_widen_half});
+  SaveInferenceModel(FLAGS_output, model.feed_names, model.fetch_names, *model.program, scope,
+                     {.files = {.params_filename = kCombinedParamsFile}});
+}
+
+void Export() {
+  RefuseFlags({"widen_half"}, "a model is written");
+  Scope scope;
+  const InferenceModel model = LoadInferenceModel(FLAGS_model, &scope);
+  ExportOnnx(FLAGS_output, model, scope, {.opset = FLAGS_opset});
+}
+
+int Run() {
+  SKIFF_ENFORCE(!FLAGS_output.empty(), kInvalidArgument, "--output is missing");
+  SKIFF_ENFORCE(FLAGS_from.empty() != FLAGS_to.empty(), kInvalidArgument, "--from=\"", FLAGS_from,
+                "\" and --to=\"", FLAGS_to, "\", expected one of them");
+  const std::string& format = FLAGS_from.empty() ? FLAGS_to : FLAGS_from;
+  SKIFF_ENFORCE(format == kOnnx, kInvalidArgument, "there is no format \"", format,
+                "\", expected onnx");
+  FLAGS_from.empty() ? Export() : Import();
+  std::printf("wrote %s\n", FLAGS_output.c_str());
+  return 0;
+}
+
+}  // namespace
+
+Subcommand ConvertSubcommand() {
+  return {.name = "convert",
+          .summary = "models of ONNX as saved models, and saved models as models of ONNX",
+          .command = {.usage = "skiff convert FILE --from=onnx --output=DIR [--widen_half]\n"
+                               "       skiff convert DIR --to=onnx --output=FILE [--opset=N]",
+                      .summary = "Reads a .onnx file and saves it as a directory that "
+                                 "LoadInferenceModel, tools/run_program and Python\nload; or "
+                                 "writes such a directory as a .onnx file. Lists all parts that "
+                                 "have no form in the other format.",
+                      .run = Run,
+                      .flags = {"from", "to", "output", "opset", "widen_half"},
+                      .operand = "model"}};
+}
+
+}  // namespace skiff
