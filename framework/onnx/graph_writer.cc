@@ -167,16 +167,16 @@ bool GraphWriter::Rename(const std::string& value, const std::string& name, size
 }
 
 std::string GraphWriter::AddConstant(const Tensor& tensor) {
-  if (tensor.element_count() * SizeOf(tensor.dtype()) > kSharedConstantBytes) {
+  const auto add = [&] {
     const std::string name = FreshName("constant");
     AddInitializer(name, tensor);
+    // Readers take initializers of floats for parameters, and may train them.
+    if (IsFloat(tensor.dtype()) && tensor.shape().rank() > 0) float_constants_.insert(name);
     return name;
-  }
+  };
+  if (tensor.element_count() * SizeOf(tensor.dtype()) > kSharedConstantBytes) return add();
   std::string& name = constants_[{tensor.dtype(), tensor.shape().ToVector(), BytesOf(tensor)}];
-  if (name.empty()) {
-    name = FreshName("constant");
-    AddInitializer(name, tensor);
-  }
+  if (name.empty()) name = add();
   return name;
 }
 
@@ -210,8 +210,33 @@ void GraphWriter::DropUnreadConstants() {
                             static_cast<int>(constants->pointer_end() - unread));
 }
 
+void GraphWriter::MakeNodesOfFloatConstants() {
+  auto* initializers = graph_->mutable_initializer();
+  auto* nodes = graph_->mutable_node();
+  const int others = nodes->size();
+  const auto moved = std::stable_partition(
+      initializers->pointer_begin(), initializers->pointer_end(),
+      [&](const onnx::TensorProto* tensor) { return !float_constants_.contains(tensor->name()); });
+  for (auto it = moved; it != initializers->pointer_end(); ++it) {
+    onnx::NodeProto* node = nodes->Add();
+    node->set_op_type("Constant");
+    node->set_name(FreshName("Constant"));
+    node->add_output((*it)->name());
+    onnx::AttributeProto* value = node->add_attribute();
+    value->set_name("value");
+    value->set_type(onnx::AttributeProto::TENSOR);
+    value->mutable_t()->Swap(*it);
+    value->mutable_t()->clear_name();
+  }
+  const auto first = static_cast<int>(moved - initializers->pointer_begin());
+  initializers->DeleteSubrange(first, initializers->size() - first);
+  // A node comes after those whose outputs it reads.
+  std::rotate(nodes->pointer_begin(), nodes->pointer_begin() + others, nodes->pointer_end());
+}
+
 std::string GraphWriter::Finish(const std::string& graph_name, int opset) {
   DropUnreadConstants();
+  MakeNodesOfFloatConstants();
   onnx::ModelProto model;
   model.set_ir_version(IrVersionOf(opset));
   model.set_producer_name("skiff");

@@ -60,9 +60,11 @@ class GraphWriter {
   // nothing, if none of them makes the value.
   bool Rename(const std::string& value, const std::string& name, size_t first_node);
 
-  // Returns the name of a constant with these contents. Equal small ones are one.
+  // Returns the name of a constant with these contents, which isn't a parameter. Equal small ones
+  // are one.
   std::string AddConstant(const Tensor& tensor);
-  // Adds a constant of this name. The tensor must be on the CPU and plain.
+  // Adds a parameter, or another persistable, of this name. The tensor must be on the CPU and
+  // plain.
   void AddInitializer(const std::string& name, const Tensor& tensor);
   void AddInput(const std::string& name, DType dtype, const std::vector<GraphDim>& dims);
   void AddOutput(const std::string& name, DType dtype, const std::vector<GraphDim>& dims);
@@ -74,11 +76,13 @@ class GraphWriter {
 
  private:
   void DropUnreadConstants();
+  void MakeNodesOfFloatConstants();
 
   std::unique_ptr<onnx::GraphProto> graph_;
   std::set<std::string> taken_;
   std::map<std::string, int64_t> counters_;
   std::map<std::tuple<DType, std::vector<int64_t>, std::string>, std::string> constants_;
+  std::set<std::string> float_constants_;  // with dims
 };
 
 // Returns ONNX's number of a dtype, which the attribute `to` of Cast and others have.

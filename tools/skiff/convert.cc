@@ -12,7 +12,7 @@
 #include "framework/onnx/import.h"
 #include "framework/tensor/scope.h"
 
-DEFINE_string(model, "", "the model to convert");
+DEFINE_string(source, "", "the model to convert");
 DEFINE_string(from, "", "the format of the model: onnx");
 DEFINE_string(to, "", "the format to write: onnx");
 DEFINE_int32(opset, skiff::OnnxExportOptions().opset, "the opset of an ONNX file to write");
@@ -27,7 +27,7 @@ constexpr const char* kOnnx = "onnx";
 void Import() {
   RefuseFlags({"opset"}, "a model is read");
   Scope scope;
-  const InferenceModel model = ImportOnnx(FLAGS_model, &scope, {.widen_half = FLAGS_widen_half});
+  const InferenceModel model = ImportOnnx(FLAGS_source, &scope, {.widen_half = FLAGS_widen_half});
   SaveInferenceModel(FLAGS_output, model.feed_names, model.fetch_names, *model.program, scope,
                      {.files = {.params_filename = kCombinedParamsFile}});
 }
@@ -35,7 +35,7 @@ void Import() {
 void Export() {
   RefuseFlags({"widen_half"}, "a model is written");
   Scope scope;
-  const InferenceModel model = LoadInferenceModel(FLAGS_model, &scope);
+  const InferenceModel model = LoadInferenceModel(FLAGS_source, &scope);
   ExportOnnx(FLAGS_output, model, scope, {.opset = FLAGS_opset});
 }
 
@@ -64,7 +64,7 @@ Subcommand ConvertSubcommand() {
                                  "have no form in the other format.",
                       .run = Run,
                       .flags = {"from", "to", "output", "opset", "widen_half"},
-                      .operand = "model"}};
+                      .operand = "source"}};
 }
 
 }  // namespace skiff

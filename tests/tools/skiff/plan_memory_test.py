@@ -133,7 +133,7 @@ class PlanMemory(unittest.TestCase):
         result = run("plan")
         self.assertEqual(result.returncode, 2)
         self.assertEqual(result.stderr,
-                         'error: there is no subcommand "plan": expected one of memory, plan_memory, summary, verify; --help lists them\n')
+                         'error: there is no subcommand "plan": expected one of convert, memory, plan_memory, summary, verify; --help lists them\n')
 
 
 if __name__ == "__main__":
