@@ -15,8 +15,8 @@ std::string GeluOf(OpExport& op, const std::string& x, DType dtype, bool approxi
 
 // Returns the value with its axes permuted: dim k is dim axes[k].
 std::string Transposed(OpExport& op, const std::string& value, const std::vector<int64_t>& axes);
-// Returns the axes that bring the channels of a tensor of this rank from the last place to dim 1,
-// and those that bring them back.
+// Return the axes of a permutation of a tensor of this rank: from channels last to channels first,
+// and from channels first to channels last.
 std::vector<int64_t> ChannelsFirst(int64_t rank);
 std::vector<int64_t> ChannelsLast(int64_t rank);
 

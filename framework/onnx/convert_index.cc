@@ -14,8 +14,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-int64_t RankOf(const Variable& x) { return static_cast<int64_t>(x.dims().size()); }
-
 bool AreFromFront(const OnnxNode& node, size_t i) {
   const auto known = node.KnownInts(i);
   return known && std::ranges::none_of(*known, [](int64_t index) { return index < 0; });

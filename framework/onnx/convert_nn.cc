@@ -13,8 +13,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-int64_t RankOf(const Variable& x) { return static_cast<int64_t>(x.dims().size()); }
-
 Variable WithBias(const OnnxNode& node, const Variable& y) {
   if (!node.Has(2)) return y;
   return layers::ElementwiseAdd(y, node.In(2), {.axis = 1});

@@ -27,12 +27,14 @@ struct OnnxExportOptions {
 // ops are dropped, and the others have is_test set. The program doesn't change. The file appears
 // when it is complete.
 //
-// Throws Error (kUnimplemented) that lists all ops without a form in ONNX, with the reasons;
-// (kNotFound) for a feed or fetch that the root block doesn't have and for a persistable that the
-// scope doesn't have, (kInvalidArgument) for a feed or fetch that isn't a dense tensor, that is
-// named twice, that nothing computes (a fetch), or that the fetches don't need (a feed), and for
-// another opset, (kOutOfRange) for a model that doesn't fit one message of protobuf, which is 2
-// GiB; and what writing a file throws.
+// Throws Error:
+// - kUnimplemented, one that lists all ops without a form in ONNX, with the reasons;
+// - kNotFound for a feed or fetch that isn't in the root block, and for a persistable that isn't in
+//   the scope;
+// - kInvalidArgument for a feed or fetch that isn't a dense tensor or is named twice, for a fetch
+//   that nothing computes, for a feed that the fetches don't need, and for another opset;
+// - kOutOfRange for a model of 2 GiB or more, the limit of a message of protobuf;
+// - what writing a file throws.
 void ExportOnnx(const std::string& path, const std::vector<std::string>& feeds,
                 const std::vector<std::string>& fetches, const Program& program, const Scope& scope,
                 const OnnxExportOptions& options = {});

@@ -37,8 +37,8 @@ class GraphBuilder {
   Variable Materialise(const std::string& name, OnnxValue* value);
   // Marks the ops that a node appends from now on.
   void BeginNode();
-  // Computes those of these ops that follow from constants and known shapes. Removes all of them,
-  // with their variables, if each of `outputs` is then known, and sets what is known in them.
+  // Computes the node's ops that follow from constants and known shapes, and sets the numbers in
+  // `outputs`. If each of `outputs` is then known, removes the node's ops and their variables.
   void Fold(const std::vector<OnnxValue*>& outputs);
   // Names the ops since BeginNode as made by line `node` of `file`.
   void MarkSites(const std::string& file, int node);

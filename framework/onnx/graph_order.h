@@ -11,8 +11,8 @@ namespace skiff {
 
 // Returns the indices of the nodes so that each comes after those whose outputs it reads, also in
 // its subgraphs; otherwise in the order of the file. `outer`: the names from outside of the graph.
-// Throws Error (kInvalidArgument), with all that is wrong: a name that nothing makes, one that is
-// made twice, and nodes that form a cycle.
+// Throws one Error (kInvalidArgument) for all names without a maker, all names with two makers, and
+// all nodes in a cycle.
 std::vector<int> OnnxNodeOrder(const onnx::GraphProto& graph, const std::set<std::string>& outer);
 
 }  // namespace skiff

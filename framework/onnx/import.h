@@ -24,11 +24,12 @@ struct OnnxImportOptions {
 // uses its running statistics in training, too. A branch whose condition isn't known here, loops,
 // sequences and functions of the file are not supported.
 //
-// Throws Error, before it changes the scope: what ReadOnnxModel and TensorFromOnnx throw;
-// (kUnimplemented) for all nodes that aren't supported, in one message, each with its name, op,
-// domain and version, and for another version of the format; (kInvalidArgument) for a graph that
-// isn't one: cycles, names that nothing makes or that are made twice, and shapes that don't fit,
-// also in one message.
+// Throws Error before the scope changes:
+// - what ReadOnnxModel and TensorFromOnnx throw;
+// - kUnimplemented for another version of the format, and one for all nodes that aren't supported,
+//   each with its name, op, domain and version;
+// - kInvalidArgument, one for all mistakes of the graph: cycles, names without a maker or with two
+//   makers, and shapes that don't fit.
 InferenceModel ImportOnnx(const std::string& path, Scope* scope,
                           const OnnxImportOptions& options = {});
 

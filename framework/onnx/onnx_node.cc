@@ -228,7 +228,8 @@ OnnxConverter FindOnnxConverter(std::string_view op) {
   static const std::map<std::string_view, OnnxConverter> converters = [] {
     std::map<std::string_view, OnnxConverter> all;
     for (const auto& family :
-         {ElementwiseConverters(), ShapeConverters(), IndexConverters(), ReduceConverters(),
+         {ElementwiseConverters(), ShapeConverters(), SliceConverters(), PadConverters(),
+          FillConverters(), ImageConverters(), IndexConverters(), ReduceConverters(),
           NnConverters(), RecurrentConverters(), ResizeConverters(), LossConverters(),
           PoolConverters(), EinsumConverters(), AttentionConverters()}) {
       for (const OnnxConverterEntry& entry : family) all.emplace(entry.op, entry.convert);

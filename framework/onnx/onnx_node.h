@@ -16,6 +16,9 @@
 
 namespace skiff {
 
+// Constants that a node makes of few numbers may not have more elements.
+inline constexpr int64_t kMostConstant = int64_t{1} << 24;
+
 // Every function throws an Error, which the import reports with the node: kUnimplemented for what
 // is legal but not supported, kInvalidArgument for what ONNX doesn't allow.
 class OnnxNode {
@@ -40,8 +43,8 @@ class OnnxNode {
   const Tensor* Known(size_t i) const;
   // Returns whole numbers of an input, nothing if they depend on a run.
   std::optional<std::vector<int64_t>> KnownInts(size_t i) const;
-  // Returns the numbers of a vector or a scalar of dims that are at least 0, and -1 for those that
-  // depend on a run; nothing if none is known.
+  // Returns the numbers of a vector or a scalar of dims, each at least 0, with -1 in place of a
+  // number that depends on a run; nothing if none is known.
   std::optional<std::vector<int64_t>> PartlyKnownInts(size_t i) const;
   // The same as KnownInts, but refuses the node if they depend on a run; an absent input has none.
   std::vector<int64_t> Ints(size_t i) const;
@@ -116,6 +119,10 @@ struct OnnxConverterEntry {
 // The families of converters.
 std::vector<OnnxConverterEntry> ElementwiseConverters();
 std::vector<OnnxConverterEntry> ShapeConverters();
+std::vector<OnnxConverterEntry> SliceConverters();
+std::vector<OnnxConverterEntry> PadConverters();
+std::vector<OnnxConverterEntry> FillConverters();
+std::vector<OnnxConverterEntry> ImageConverters();
 std::vector<OnnxConverterEntry> IndexConverters();
 std::vector<OnnxConverterEntry> ReduceConverters();
 std::vector<OnnxConverterEntry> NnConverters();

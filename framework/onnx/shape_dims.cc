@@ -1,6 +1,7 @@
 #include "framework/onnx/shape_dims.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/builder/math.h"
 #include "framework/builder/tensor.h"
@@ -28,6 +29,11 @@ Variable IndicesFromFront(const Variable& indices, const Variable& x, int64_t ax
   const Variable zero = layers::FullLike(wide, 0.0);
   if (extent >= 0) return layers::Where(wide < zero, wide + static_cast<double>(extent), wide);
   return layers::Where(wide < zero, wide + DimsOf(x, axis, axis + 1), wide);
+}
+
+int64_t Within32(int64_t number) {
+  return std::clamp<int64_t>(number, std::numeric_limits<int32_t>::min() + 1,
+                             std::numeric_limits<int32_t>::max());
 }
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Reshaping where some extents are known only in a run.
+// Dims and indices, of which some are known only in a run.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,21 @@
 
 namespace skiff {
 
+inline int64_t RankOf(const Variable& x) { return static_cast<int64_t>(x.dims().size()); }
+
 // Returns x in a shape that is composed of `parts`: vectors of whole numbers.
 Variable ReshapedToParts(const Variable& x, const std::vector<Variable>& parts);
 
 // Returns the dims [begin, end) of x as int64, computed in a run.
 Variable DimsOf(const Variable& x, int64_t begin, int64_t end);
 
-// Returns x in these dims. -1 stands for an unknown extent, of which there may be one at most.
+// Returns whether one reshape can make these dims: at most one is -1, which follows from the
+// others, and none is 0.
 bool CanReshape(const std::vector<int64_t>& dims);
+
+// Returns the nearest number that an int32 attribute holds, but for the least of all, which has no
+// negative.
+int64_t Within32(int64_t number);
 
 // Returns the indices with those below 0 counted from the end of axis `axis` of x, as int64.
 Variable IndicesFromFront(const Variable& indices, const Variable& x, int64_t axis);

@@ -1,6 +1,5 @@
 #include "framework/onnx/tensor_proto.h"
 
-#include <bit>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/tensor/bools.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 namespace {
@@ -117,19 +117,6 @@ void CheckHolds(const TensorProto& proto, DType dtype, const Shape& shape) {
                 elements, " for the shape ", shape);
 }
 
-float FloatOfHalf(uint16_t bits, DType dtype) {
-  if (dtype == DType::kBFloat16) return std::bit_cast<float>(uint32_t{bits} << 16);
-  const uint32_t sign = uint32_t{bits & 0x8000U} << 16;
-  const uint32_t exponent = (bits >> 10) & 0x1FU;
-  const uint32_t fraction = bits & 0x3FFU;
-  if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000U | (fraction << 13));
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
-}
-
 }  // namespace
 
 std::optional<DType> DTypeFromOnnx(int32_t data_type) {
@@ -169,12 +156,14 @@ Tensor TensorFromOnnx(const TensorProto& proto, const std::string& folder) {
   const std::optional<DType> dtype = DTypeFromOnnx(proto.data_type());
   SKIFF_ENFORCE(dtype.has_value(), kUnimplemented, NameOf(proto), ": is of ",
                 OnnxTypeName(proto.data_type()), ", which Skiff doesn't have");
-  SKIFF_ENFORCE(!proto.has_segment(), kUnimplemented, NameOf(proto), ": is a segment of a tensor");
+  SKIFF_ENFORCE(!proto.has_segment(), kUnimplemented, NameOf(proto),
+                ": is a segment of a tensor, expected a whole one");
   SKIFF_ENFORCE(proto.dims_size() <= Shape::kMaxRank, kUnimplemented, NameOf(proto), ": has ",
                 proto.dims_size(), " dims, expected at most ", Shape::kMaxRank);
   const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
   for (const int64_t dim : dims) {
-    SKIFF_ENFORCE(dim >= 0, kDataLoss, NameOf(proto), ": has the dim ", dim);
+    SKIFF_ENFORCE(dim >= 0, kDataLoss, NameOf(proto), ": has the dim ", dim,
+                  ", expected none below 0");
   }
   try {
     CheckElementLimit(dims);
@@ -209,11 +198,11 @@ Tensor TensorFromOnnx(const TensorProto& proto, const std::string& folder) {
 }
 
 Tensor WidenedHalf(const Tensor& tensor) {
-  if (tensor.dtype() != DType::kFloat16 && tensor.dtype() != DType::kBFloat16) return tensor;
+  if (!IsHalf(tensor.dtype())) return tensor;
   Tensor wide(tensor.shape(), DType::kFloat32);
-  const auto* bits = static_cast<const uint16_t*>(tensor.raw_data());
-  const std::span<float> out = wide.values<float>();
-  for (size_t i = 0; i < out.size(); ++i) out[i] = FloatOfHalf(bits[i], tensor.dtype());
+  HalfArraysOf(tensor.dtype())
+      .to_floats(static_cast<const uint16_t*>(tensor.raw_data()), tensor.element_count(),
+                 wide.data<float>());
   return wide;
 }
 

@@ -16,10 +16,10 @@ std::optional<DType> DTypeFromOnnx(int32_t data_type);
 // Returns "FLOAT", "STRING", …, or the number of a type that the schema doesn't have.
 std::string OnnxTypeName(int32_t data_type);
 
-// Returns the tensor. External data is read from `folder`, the one of the model's file. Throws
-// Error that names the tensor: (kUnimplemented) for a dtype that Skiff doesn't have, (kDataLoss)
-// for dims and data that don't fit each other and for data outside of its file, (kInvalidArgument)
-// for a file outside the folder, also by way of a link, and what InputFile throws.
+// Returns the tensor. External data is read from `folder`, the folder of the model's file. Throws
+// an Error that names the tensor: kUnimplemented for a dtype that Skiff doesn't have; kDataLoss if
+// dims and data don't fit, or if the file of the data is too short; kInvalidArgument for a file
+// outside the folder, also by way of a link; and what InputFile throws.
 Tensor TensorFromOnnx(const onnx::TensorProto& proto, const std::string& folder);
 
 // Returns a copy in float32 of a tensor of float16 or bfloat16; any other tensor as it is.

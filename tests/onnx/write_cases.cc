@@ -11,6 +11,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
 #include "framework/onnx/exporters.h"
@@ -79,21 +80,19 @@ void WriteAll() {
   files.Finish();
 }
 
-int Main() {
-  try {
-    SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "--out is missing");
-    WriteAll();
-    return 0;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+int Write() {
+  SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "--out is missing, expected a folder");
+  WriteAll();
+  return 0;
 }
 
 }  // namespace
 }  // namespace skiff::onnx_tests
 
 int main(int argc, char** argv) {
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  return skiff::onnx_tests::Main();
+  return skiff::CommandMain(
+      argc, argv,
+      {.usage = "write_cases --out=DIR [--op=TYPE] [--opset=N] [--unknown_dims]",
+       .summary = "Exports the op of each case of the operator tests as an ONNX model.",
+       .run = skiff::onnx_tests::Write});
 }

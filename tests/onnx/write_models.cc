@@ -10,6 +10,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
 #include "framework/onnx/export.h"
@@ -31,22 +32,20 @@ void WriteNetwork(const Network& network) {
   std::printf("%s\n", network.name.c_str());
 }
 
-int Main() {
-  try {
-    SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "--out is missing");
-    CreateDirectories(FLAGS_out);
-    for (const Network& network : Networks()) WriteNetwork(network);
-    return 0;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+int Write() {
+  SKIFF_ENFORCE(!FLAGS_out.empty(), kInvalidArgument, "--out is missing, expected a folder");
+  CreateDirectories(FLAGS_out);
+  for (const Network& network : Networks()) WriteNetwork(network);
+  return 0;
 }
 
 }  // namespace
 }  // namespace skiff::onnx_tests
 
 int main(int argc, char** argv) {
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  return skiff::onnx_tests::Main();
+  return skiff::CommandMain(
+      argc, argv,
+      {.usage = "write_models --out=DIR [--opset=N]",
+       .summary = "Exports the networks of models/ with random weights as ONNX models.",
+       .run = skiff::onnx_tests::Write});
 }
