@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Times training steps of a model of model_bench in PyTorch and prints {"step_ms", "torch"}.
+"""Times training steps of a model of model_bench in PyTorch and prints its figures.
+
+The figures are {"step_ms", "model_rss_mb", "torch"}; model_rss_mb is the peak of resident memory
+above what the process held before it built the model, in MiB, as in model_bench.
 
     tools/model_bench/model_in_torch.py --model=resnet50 --batch_size=64 --device=cuda
     tools/model_bench/model_in_torch.py --model=resnet50 --batch_size=8 --device=cpu --threads=1 \
@@ -14,6 +17,7 @@ are float32; tf32 lets products and convolutions of float32 on a device round wh
 
 import argparse
 import json
+import resource
 import statistics
 import time
 
@@ -24,7 +28,8 @@ ERNIE_TOKENS, ERNIE_WIDTH, ERNIE_LAYERS, ERNIE_HEADS = 8000, 256, 4, 4
 ERNIE_POSITIONS, ERNIE_PADDING, ERNIE_MASKED = 512, 8, 20
 CHARACTERS, CHARACTER_WIDTH, CHARACTER_STATES = 65, 64, 256
 # By depth: whether blocks are bottlenecks; widths of the stages, and their numbers of blocks.
-RESNETS = {20: (False, [16, 32, 64], [3, 3, 3]), 50: (True, [64, 128, 256, 512], [3, 4, 6, 3])}
+RESNETS = {18: (False, [64, 128, 256, 512], [2, 2, 2, 2]), 20: (False, [16, 32, 64], [3, 3, 3]),
+           50: (True, [64, 128, 256, 512], [3, 4, 6, 3])}
 VGG16_STAGES = [(64, 2), (128, 2), (256, 3), (512, 3), (512, 3)]
 
 
@@ -103,7 +108,7 @@ def vgg16(torch):
     return torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(channels, 10))
 
 
-def ernie_layer(torch):
+def ernie_layer(torch, dropout):
     nn, width = torch.nn, ERNIE_WIDTH
 
     class Layer(nn.Module):
@@ -113,19 +118,23 @@ def ernie_layer(torch):
             self.projections, self.mixed = nn.Linear(width, 3 * width), nn.Linear(width, width)
             self.widened, self.narrowed = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
             self.attended_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.drop = nn.Dropout(dropout)
 
         def forward(self, x, mask):
             split = self.projections(x).unflatten(2, (3, ERNIE_HEADS, width // ERNIE_HEADS))
             queries, keys, values = split.permute(2, 0, 3, 1, 4)
             attended = torch.nn.functional.scaled_dot_product_attention(queries, keys, values,
-                                                                        attn_mask=mask)
-            x = self.attended_norm(x + self.mixed(attended.transpose(1, 2).flatten(2)))
-            return self.norm(x + self.narrowed(torch.nn.functional.gelu(self.widened(x))))
+                                                                        attn_mask=mask,
+                                                                        dropout_p=dropout)
+            mixed = self.mixed(attended.transpose(1, 2).flatten(2))
+            x = self.attended_norm(x + self.drop(mixed))
+            narrowed = self.narrowed(torch.nn.functional.gelu(self.widened(x)))
+            return self.norm(x + self.drop(narrowed))
 
     return Layer()
 
 
-def ernie(torch, length):
+def ernie(torch, length, dropout):
     """Returns a module that takes the feeds of model_bench and returns the loss."""
     nn, width = torch.nn, ERNIE_WIDTH
     cross_entropy = nn.functional.cross_entropy
@@ -137,20 +146,22 @@ def ernie(torch, length):
             self.positions = nn.Embedding(max(length, ERNIE_POSITIONS), width)
             self.sentences = nn.Embedding(2, width)
             self.norm = nn.LayerNorm(width)
-            self.layers = nn.ModuleList([ernie_layer(torch) for _ in range(ERNIE_LAYERS)])
+            self.layers = nn.ModuleList([ernie_layer(torch, dropout)
+                                         for _ in range(ERNIE_LAYERS)])
+            self.drop = nn.Dropout(dropout)
             self.transform, self.transform_norm = nn.Linear(width, width), nn.LayerNorm(width)
             self.word_bias = nn.Parameter(torch.zeros(ERNIE_TOKENS))
             self.pooled, self.next_sentence = nn.Linear(width, width), nn.Linear(width, 2)
 
         def forward(self, tokens, positions, sentences, is_token, places, words, sentence_labels):
             x = self.words(tokens) + self.positions(positions) + self.sentences(sentences)
-            x = self.norm(x)
+            x = self.drop(self.norm(x))
             for layer in self.layers:
                 x = layer(x, is_token[:, None, None, :])
             masked = nn.functional.gelu(self.transform(x.flatten(0, 1)[places.flatten()]))
             scores = nn.functional.linear(self.transform_norm(masked), self.words.weight,
                                           self.word_bias)
-            pair = self.next_sentence(torch.tanh(self.pooled(x[:, 0])))
+            pair = self.next_sentence(self.drop(torch.tanh(self.pooled(x[:, 0]))))
             return cross_entropy(scores, words.flatten()) + cross_entropy(pair, sentence_labels)
 
     return Ernie()
@@ -191,12 +202,13 @@ CLASSIFIERS = {
     # The network, its image, and the number of classes.
     "mlp": (mlp, (1, 28, 28), 10),
     "lenet": (lenet, (1, 28, 28), 10),
+    "resnet18": (lambda torch: resnet(torch, 18, 10), (3, 32, 32), 10),
     "resnet20": (lambda torch: resnet(torch, 20, 10), (3, 32, 32), 10),
     "resnet50": (lambda torch: resnet(torch, 50, 1000), (3, 224, 224), 1000),
     "vgg16": (vgg16, (3, 32, 32), 10),
 }
-MODELS = [*CLASSIFIERS, "ernie_mini", "char_lstm", "char_gru", "lstm_512", "gru_512",
-          *seq2seq_in_torch.MODELS]
+MODELS = [*CLASSIFIERS, "ernie_mini", "ernie_mini_dropout", "char_lstm", "char_gru", "lstm_512",
+          "gru_512", *seq2seq_in_torch.MODELS]
 
 
 def make(torch, model, batch_size, length):
@@ -207,9 +219,9 @@ def make(torch, model, batch_size, length):
         network = build(torch)
         batch = [torch.rand(batch_size, *image) * 2 - 1, torch.randint(classes, (batch_size,))]
         return network, batch, lambda x, labels: cross_entropy(network(x), labels)
-    if model == "ernie_mini":
+    if model.startswith("ernie_mini"):
         length = length or 128
-        network = ernie(torch, length)
+        network = ernie(torch, length, 0.1 if model == "ernie_mini_dropout" else 0.0)
         return network, ernie_batch(torch, batch_size, length), network
     if model.startswith("char_"):
         network = char_rnn(torch, model[len("char_"):])
@@ -272,6 +284,14 @@ def make_step(torch, options):
     return step
 
 
+def resident_mb(peak):
+    """Returns the resident memory of this process, or its peak, in MiB."""
+    if peak:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        return int(stream.read().split()[1]) * resource.getpagesize() / (1 << 20)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0],
                                      allow_abbrev=False)
@@ -299,6 +319,7 @@ def main():
     allows_tf32 = options.precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allows_tf32
     torch.backends.cudnn.benchmark = True
+    before_mb = resident_mb(peak=False)
     step = make_step(torch, options)
     for _ in range(3):
         step()
@@ -307,7 +328,9 @@ def main():
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
-    print(json.dumps({"step_ms": 1e3 * statistics.median(times), "torch": torch.__version__}))
+    print(json.dumps({"step_ms": 1e3 * statistics.median(times),
+                      "model_rss_mb": resident_mb(peak=True) - before_mb,
+                      "torch": torch.__version__}))
 
 
 if __name__ == "__main__":
