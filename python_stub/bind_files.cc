@@ -1,4 +1,4 @@
-// Checkpoints, inference models, archives of arrays, and the fingerprint of weights.
+// Checkpoints, inference models, ONNX, archives of arrays, and the fingerprint of weights.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -15,6 +15,8 @@
 #include "framework/io/npz.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/weights_hash.h"
+#include "framework/onnx/export.h"
+#include "framework/onnx/import.h"
 #include "python_stub/binding.h"
 #include "python_stub/scope_lock.h"
 
@@ -124,6 +126,27 @@ py::object LoadModel(const py::object& directory, SharedScope& scope,
     model = LoadInferenceModel(path, &scope.scope, model_filename, params_filename);
   }
   return Tuples().inference_model(std::move(model.program), model.feed_names, model.fetch_names);
+}
+
+py::object Import(const py::object& path, SharedScope& scope, bool widen_half) {
+  const std::string text = PathText(path);
+  InferenceModel model;
+  {
+    const ScopeLock lock(scope);
+    model = ImportOnnx(text, &scope.scope, {.widen_half = widen_half});
+  }
+  return Tuples().inference_model(std::move(model.program), model.feed_names, model.fetch_names);
+}
+
+void Export(const py::object& path, const py::iterable& feeds, const py::iterable& fetches,
+            const Program& program, SharedScope& scope, int opset, const std::string& graph_name) {
+  const std::string text = PathText(path);
+  const std::vector<std::string> feed_names = NamesOf(feeds);
+  const std::vector<std::string> fetch_names = NamesOf(fetches);
+  const std::unique_ptr<Program> copy = program.Clone();
+  const ScopeLock lock(scope);
+  ExportOnnx(text, feed_names, fetch_names, *copy, scope.scope,
+             {.opset = opset, .graph_name = graph_name});
 }
 
 std::string Hash(SharedScope& scope, const py::iterable& names) {
@@ -245,6 +268,19 @@ void BindFiles(py::module_& module) {
       "program __model__ or a *.pdmodel, the parameters in __params__, a *.pdiparams or one "
       "file each. If there are several, a name says which; an empty params_filename means "
       "one file each.");
+  const OnnxExportOptions defaults;
+  module.def("import_onnx", &Import, py::arg("path"), py::arg("scope"),
+             py::arg("widen_half") = false,
+             "Reads a model of ONNX as a program that runs and can be trained, with its weights in "
+             "the scope. With widen_half, float16 and bfloat16 become float32. One "
+             "UnimplementedError lists all parts that aren't supported. After an Error the scope "
+             "is as it was.");
+  module.def("export_onnx", &Export, py::arg("path"), py::arg("feeds"), py::arg("fetches"),
+             py::arg("program"), py::arg("scope"), py::arg("opset") = defaults.opset,
+             py::arg("graph_name") = defaults.graph_name,
+             "Writes the part of the program that computes the fetches from the feeds, in "
+             "evaluation, as a model of ONNX with its weights. opset is 13 to 24. One "
+             "UnimplementedError lists all ops without a form in ONNX.");
   module.def("weights_hash", &Hash, py::arg("scope"), py::arg("names"),
              "Returns sixteen hexadecimal digits that tell whether two runs have the same values, "
              "on all machines.");

@@ -137,7 +137,11 @@ def system_libs():
         name = "com_google_protobuf",
         apt = "libprotobuf-dev protobuf-compiler",
         headers = ["google/protobuf/message.h"],
-        libs = {"protobuf": ["libprotobuf.a|libprotobuf.so", "-lpthread"]},
+        libs = {
+            "protobuf": ["libprotobuf.a|libprotobuf.so", "-lpthread"],
+            # For messages with optimize_for = LITE_RUNTIME.
+            "protobuf_lite": ["libprotobuf-lite.a|libprotobuf-lite.so", "-lpthread"],
+        },
         tools = ["protoc"],
     )
     # Only the schema of its files; nothing links the library.

@@ -16,10 +16,10 @@
 
 #include "framework/tensor/tensor.h"
 
-namespace onnx {
+namespace skiff::onnx {
 class GraphProto;
 class NodeProto;
-}  // namespace onnx
+}  // namespace skiff::onnx
 
 namespace skiff::onnx_export {
 

@@ -23,10 +23,10 @@ from ._skiff import (
     ParamAttr, ParameterAverage, ParameterGradient, PassReport, Perplexity, PlanStatistics, PrecisionOptions,
     Program, Reader, ReduceOnPlateau, Regularizer, SavedCheckpoint, Scope, StepReport, StreamingMetric, Tensor,
     TopKAccuracy, Trainer, TrainingControl, TrainingResult, TrainingScope, Var, Variable, averaged,
-    clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program, default_startup_program, gradients,
-    l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope, plan_pass_names, program_guard,
-    program_pass_names, read_npz, read_safetensors, read_safetensors_metadata, save_checkpoint,
-    save_inference_model, weights_hash, write_npz, write_safetensors)
+    clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program, default_startup_program, export_onnx,
+    gradients, import_onnx, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope,
+    plan_pass_names, program_guard, program_pass_names, read_npz, read_safetensors, read_safetensors_metadata,
+    save_checkpoint, save_inference_model, weights_hash, write_npz, write_safetensors)
 from .errors import (
     AlreadyExistsError, DataLossError, Error, FailedPreconditionError, InvalidArgumentError, IoError, NotFoundError,
     OutOfRangeError, ResourceExhaustedError, UnimplementedError)

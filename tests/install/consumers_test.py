@@ -106,6 +106,23 @@ class Protobuf(unittest.TestCase):
                                  "Skiff computes 3 numbers\nprotobuf reads feed mul elementwise_add relu scale fetch\n")
 
 
+class Onnx(unittest.TestCase):
+    def test_is_a_library_beside_skiff(self):
+        folder = source_folder(["tests/install/onnx/main.cc"])
+        environment = {"PKG_CONFIG_PATH": PREFIX + "/lib/pkgconfig"}
+        flags = run(["pkg-config", "--cflags", "skiff_onnx"], environment=environment).split()
+        run(["g++", "-std=c++20", "-O0", *flags, "-c", "main.cc"], cwd=folder)
+        shared = run(["pkg-config", "--libs", "skiff_onnx"], environment=environment).split()
+        static = run(["pkg-config", "--libs", "--static", "skiff_onnx"], environment=environment).split()
+        for name, libraries in (("shared", [*shared, f"-Wl,-rpath,{PREFIX}/lib"]),
+                                ("static", [re.sub("^-l(skiff.*)", r"-l:lib\1.a", flag) for flag in static])):
+            with self.subTest(name):
+                run(["g++", "-o", name, "main.o", *libraries], cwd=folder)
+                self.assertEqual({"libskiff_onnx.so.0.2", "libskiff.so.0.2"} & set(needed(f"{folder}/{name}")),
+                                 {"libskiff_onnx.so.0.2", "libskiff.so.0.2"} if name == "shared" else set())
+                self.assertRegex(run([f"{folder}/{name}"], cwd=folder), r"^0.5 0.5\n.*opset 5, expected 13 to 24")
+
+
 class OtherVersions(Consumer):
     """A program with other versions of the libraries whose headers are inside Skiff."""
 

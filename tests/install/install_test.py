@@ -12,7 +12,7 @@ from tests.install.installed import install, installer, read, run, temporary_fol
 import tools.installer.install as install_program
 
 PREFIX = install()
-PUBLIC = ("skiff/skiff.h", "skiff/op.h", "skiff/pass.h")
+PUBLIC = ("skiff/skiff.h", "skiff/op.h", "skiff/pass.h", "skiff/onnx.h")
 MANIFEST = "share/skiff/manifest"
 # The shared libraries, without versions, that every program in C++ may need.
 OF_CPP = {"ld-linux-x86-64", "libc", "libgcc_s", "libm", "libstdc++"}
@@ -112,12 +112,25 @@ class Headers(unittest.TestCase):
 class Libraries(unittest.TestCase):
     SHARED = PREFIX + "/lib/libskiff.so"
     STATIC = PREFIX + "/lib/libskiff.a"
+    ONNX = PREFIX + "/lib/libskiff_onnx.so"
 
     def test_shared_exports_namespace_skiff_only(self):
         symbols = [line.split()[2] for line in run(["nm", "-D", "--defined-only", self.SHARED]).splitlines()]
         self.assertIn("_ZN5skiff17DefaultOpRegistryEv", symbols)
         self.assertIn("_ZTIN5skiff5ErrorE", symbols)
         self.assertEqual([symbol for symbol in symbols if not OF_SKIFF.match(symbol)], [])
+
+    def test_onnx_exports_its_functions_only(self):
+        symbols = run(["nm", "-D", "-C", "--defined-only", self.ONNX])
+        self.assertEqual(set(re.findall(r" T (.*?)\(", symbols)),
+                         {"skiff::ImportOnnx", "skiff::ExportOnnx", "skiff::OnnxBytes"})
+        self.assertEqual(len(symbols.splitlines()), symbols.count(" T "))
+
+    def test_onnx_holds_nothing_of_skiff_twice(self):
+        of_skiff = set(self.static_symbols("ABCDGRST"))
+        self.assertGreater(len(of_skiff), 1000)
+        static = run(["nm", "-g", "--defined-only", "--quiet", PREFIX + "/lib/libskiff_onnx.a"])
+        self.assertEqual(of_skiff & set(re.findall("^[0-9a-f]+ [ABCDGRST] (.*)$", static, re.MULTILINE)), set())
 
     def static_symbols(self, kinds):
         symbols = run(["nm", "-g", "--defined-only", "--quiet", self.STATIC])
@@ -154,13 +167,20 @@ class Libraries(unittest.TestCase):
         self.assertEqual(len(symbols), 3)
 
     def test_shared_libraries_that_are_needed_are_documented(self):
-        documented = re.findall(r"^\| `(lib\w+)`[^|]* \| (.*?) \|", read("docs/install.md"), re.MULTILINE)
+        documented = re.findall(r"^\| `(lib[\w-]+)`[^|]* \| (.*?) \|", read("docs/install.md"), re.MULTILINE)
         for path in [self.SHARED, *(f"{PREFIX}/bin/{name}" for name in os.listdir(PREFIX + "/bin"))]:
             name = os.path.basename(path)
             needed = re.findall(r"\(NEEDED\).*\[(.*)\.so\b.*\]", run(["readelf", "-d", path]))
             self.assertEqual(set(needed) - OF_CPP,
                              {library for library, users in documented if users == "all" or
                               any(fnmatch.fnmatch(name, user) for user in re.findall("`(.*?)`", users))}, name)
+
+    def test_onnx_needs_skiff_and_protobuf(self):
+        dynamic = run(["readelf", "-d", self.ONNX])
+        self.assertEqual(set(re.findall(r"\(NEEDED\).*\[(.*)\.so\b.*\]", dynamic)) - OF_CPP,
+                         {"libskiff", "libprotobuf-lite", "libgomp"})
+        self.assertIn("Library soname: [libskiff_onnx.so.0.2]", dynamic)
+        self.assertIn("[$ORIGIN]", dynamic)
 
     def test_shared_has_a_soname(self):
         self.assertIn("Library soname: [libskiff.so.0.2]", run(["readelf", "-d", self.SHARED]))

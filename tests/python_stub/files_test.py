@@ -101,6 +101,44 @@ class Files(unittest.TestCase):
         self.assertEqual(
             skiff.load_inference_model(self.folder, skiff.Scope(), model_filename="net.pdmodel").feed_names, ["x"])
 
+    def test_models_of_onnx(self):
+        path = pathlib.Path(self.folder) / "model.onnx"
+        skiff.export_onnx(path, [self.x], [self.y], self.main, self.executor.scope, opset=15, graph_name="regression")
+        self.assertIn(b"regression", path.read_bytes())
+        scope = skiff.Scope()
+        model = skiff.import_onnx(path, scope)
+        self.assertEqual((model.feed_names, model.fetch_names), (["x"], [self.y.name]))
+        self.assertEqual(sorted(scope), sorted(self.main.parameters))
+        executor = skiff.Executor("cpu", scope)
+        expected, = self.executor.compile(self.main.clone_for_test()).run(self.feed, [self.y])
+        numpy.testing.assert_allclose(executor.compile(model.program).run(self.feed, model.fetch_names)[0], expected)
+
+        startup = skiff.Program()
+        with skiff.program_guard(model.program, startup):
+            loss = layers.mean(layers.square(model.program.block().variable(self.y.name)))
+            skiff.optimizer.Sgd(learning_rate=0.1).minimize(loss)
+        executor.run(startup)
+        step = executor.compile(model.program)
+        losses = [step.run(self.feed, [loss])[0] for _ in range(2)]
+        self.assertLess(losses[1], losses[0])
+
+    def test_what_onnx_lacks_is_refused(self):
+        path = os.path.join(self.folder, "model.onnx")
+        with self.assertRaisesRegex(skiff.InvalidArgumentError, "opset.*12.*13 to 24"):
+            skiff.export_onnx(path, [self.x], [self.y], self.main, self.executor.scope, opset=12)
+        main, startup = skiff.Program(), skiff.Program()
+        with skiff.program_guard(main, startup):
+            noise = layers.gaussian_random([2, 2])
+        with self.assertRaisesRegex(skiff.UnimplementedError, "gaussian_random"):
+            skiff.export_onnx(path, [], [noise], main, skiff.Scope())
+        self.assertEqual(os.listdir(self.folder), [])
+        with open(path, "wb") as stream:
+            stream.write(b"no model")
+        scope = skiff.Scope()
+        with self.assertRaisesRegex(skiff.DataLossError, "model.onnx"):
+            skiff.import_onnx(path, scope)
+        self.assertEqual(len(scope), 0)
+
     def test_archives_are_those_of_numpy(self):
         path = os.path.join(self.folder, "a.npz")
         arrays = {"a": numpy.arange(6).reshape(2, 3), "b": numpy.ones(3, "float32")}

@@ -8,10 +8,15 @@ MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(
           "MALLOC_TOP_PAD_": str(1 << 28)}
 
 
-def torch_without_gradients(threads):
-    """The module torch for so many threads. Starts the program again if its malloc isn't that of MALLOC."""
+def use_malloc():
+    """Starts the program again if its malloc isn't that of MALLOC."""
     if any(os.environ.get(name) != value for name, value in MALLOC.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **MALLOC})
+
+
+def torch_without_gradients(threads):
+    """The module torch for so many threads, with the malloc of MALLOC."""
+    use_malloc()
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch  # after the number of threads is set
 

@@ -31,6 +31,7 @@ TEMPLATES = {
     "SkiffConfigVersion.cmake.in": "lib/cmake/Skiff/SkiffConfigVersion.cmake",
     "SkiffTargets.cmake.in": "lib/cmake/Skiff/SkiffTargets.cmake",
     "skiff.pc.in": "lib/pkgconfig/skiff.pc",
+    "skiff_onnx.pc.in": "lib/pkgconfig/skiff_onnx.pc",
 }
 _INCLUDE = re.compile(r'^(\s*#\s*include\s*)"([^"]+)"', re.MULTILINE)
 
@@ -77,16 +78,13 @@ def notice(package):
 
 def fill(template, installation):
     """A template with its @NAMES@ filled in."""
-    flags = list(installation["link_flags"])
-    for archive in installation["archives"]:
-        flags.insert(0, os.path.realpath(archive))
-    values = {
-        "VERSION": installation["version"],
-        "ABI_VERSION": installation["abi_version"],
-        "LINK_FLAGS": " ".join(flags),
-        "CMAKE_LINK_FLAGS": ";".join(flags),
-        "BAZEL_LINK_FLAGS": ", ".join(json.dumps(flag) for flag in flags + ["-fopenmp"]),
-    }
+    values = {"VERSION": installation["version"], "ABI_VERSION": installation["abi_version"]}
+    for library in installation["libraries"]:
+        flags = [os.path.realpath(archive) for archive in reversed(library["archives"])] + library["link_flags"]
+        prefix = library["name"].upper()
+        values[prefix + "_LINK_FLAGS"] = " ".join(flags)
+        values[prefix + "_CMAKE_LINK_FLAGS"] = ";".join(flags)
+        values[prefix + "_BAZEL_LINK_FLAGS"] = ", ".join(json.dumps(flag) for flag in flags)
     return re.sub("@([A-Z_]+)@", lambda match: values[match[1]], template)
 
 
@@ -95,16 +93,18 @@ def contents(installation):
     "program", source)."""
     version, abi_version = installation["version"], installation["abi_version"]
     found = {
-        "lib/libskiff.a": ("file", installation["static_library"]),
-        f"lib/libskiff.so.{version}": ("file", installation["shared_library"]),
-        f"lib/libskiff.so.{abi_version}": ("link", f"libskiff.so.{version}"),
-        "lib/libskiff.so": ("link", f"libskiff.so.{abi_version}"),
         "share/doc/skiff/LICENSE": ("file", installation["license"]),
         # A repository for Bazel, without a WORKSPACE in the prefix itself.
         "share/skiff/bazel/WORKSPACE": ("text", 'workspace(name = "skiff")\n'),
         "share/skiff/bazel/include": ("link", "../../../include"),
         "share/skiff/bazel/lib": ("link", "../../../lib"),
     }
+    for library in installation["libraries"]:
+        name = library["name"]
+        found[f"lib/{name}.a"] = ("file", library["static"])
+        found[f"lib/{name}.so.{version}"] = ("file", library["shared"])
+        found[f"lib/{name}.so.{abi_version}"] = ("link", f"{name}.so.{version}")
+        found[f"lib/{name}.so"] = ("link", f"{name}.so.{abi_version}")
     for header in closure(installation["public_headers"], set(installation["headers"])):
         found["include/" + installed_name(header)] = ("text", installed_text(read(header)))
     for package in NOTICES + PROGRAM_NOTICES:
@@ -210,9 +210,9 @@ def replace(prefix, files, abi_version):
     write_manifest(prefix, {*files, *made, *before, MANIFEST})
     for name, (kind, content) in sorted(files.items()):
         write(os.path.join(prefix, name), kind, content)
-    # Programs name libskiff.so.<their ABI version>, a link to libskiff.so.<version>.
+    # Programs name libskiff.so.<their ABI version>, a link to libskiff.so.<version>; so with libskiff_onnx.
     kept = {name for name in before
-            if name.startswith("lib/libskiff.so.") and not name.startswith(f"lib/libskiff.so.{abi_version}.")}
+            if re.match(r"lib/libskiff(_onnx)?[.]so[.]", name) and f".so.{abi_version}." not in name}
     old = before - {*files, *folders, *kept, MANIFEST}
     remove(prefix, old)
     # Folders with files of others stay, and stay on the list.
@@ -230,9 +230,10 @@ def install(prefix):
         replace(prefix, files, installation["abi_version"])
     headers = sum(name.startswith("include/") for name in files)
     print(f"Skiff {installation['version']} is in {prefix}:")
-    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>; <skiff/op.h> and <skiff/pass.h> for your own operators and passes")
-    for name in (f"libskiff.so.{installation['version']}", "libskiff.a"):
-        print(f"  lib/{name:<20} {mebibytes(os.path.join(prefix, 'lib', name))}")
+    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>; <skiff/op.h> and <skiff/pass.h> for your own operators and passes; <skiff/onnx.h>")
+    for library in installation["libraries"]:
+        for name in (f"{library['name']}.so.{installation['version']}", f"{library['name']}.a"):
+            print(f"  lib/{name:<23} {mebibytes(os.path.join(prefix, 'lib', name))}")
     print(f"  bin             {', '.join(sorted(installation['programs']))}")
     print(f"  share           licences, a repository for Bazel, the list of all {len(files) + 1} files ({MANIFEST})")
     if installation["compilation_mode"] != "opt":

@@ -13,37 +13,38 @@ def _installation_impl(ctx):
     headers = _headers(ctx.attr.public)
     public = [h for dep in ctx.attr.public for h in dep[CcInfo].compilation_context.direct_public_headers]
     programs = {name: target.files.to_list()[0] for target, name in ctx.attr.programs.items()}
-    link = ctx.attr.static_library[LinkInfo]
+    archives = [archive for library in ctx.attr.libraries for archive in library[LinkInfo].archives]
+    libraries = [struct(
+        name = static.label.name,
+        shared = shared.short_path,
+        static = static.files.to_list()[0].short_path,
+        link_flags = static[LinkInfo].flags,
+        archives = [a.short_path for a in static[LinkInfo].archives],
+    ) for static, shared in zip(ctx.attr.libraries, ctx.files.shared_libraries)]
     content = json.encode_indent(struct(
         version = VERSION,
         abi_version = ABI_VERSION,
         compilation_mode = ctx.var["COMPILATION_MODE"],
         public_headers = [h.short_path for h in public],
         headers = [h.short_path for h in headers],
-        shared_library = ctx.file.shared_library.short_path,
-        static_library = ctx.file.static_library.short_path,
-        link_flags = link.flags,
-        archives = [a.short_path for a in link.archives],
+        libraries = libraries,
         programs = {name: program.short_path for name, program in programs.items()},
         license = ctx.file.license.short_path,
         templates = {t.basename: t.short_path for t in ctx.files.templates},
     ))
     out = ctx.actions.declare_file(ctx.label.name + ".json")
     ctx.actions.write(out, content)
-    files = headers + programs.values() + link.archives + ctx.files.templates + [
-        out,
-        ctx.file.shared_library,
-        ctx.file.static_library,
-        ctx.file.license,
-    ]
+    files = headers + programs.values() + archives + ctx.files.templates + ctx.files.libraries + \
+            ctx.files.shared_libraries + [out, ctx.file.license]
     return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles(files = files))]
 
 installation = rule(
     implementation = _installation_impl,
     attrs = {
         "public": attr.label_list(providers = [CcInfo]),
-        "shared_library": attr.label(allow_single_file = True),
-        "static_library": attr.label(allow_single_file = True, providers = [LinkInfo]),
+        # Each library as a merged one, and in the same order as a shared one.
+        "libraries": attr.label_list(providers = [LinkInfo]),
+        "shared_libraries": attr.label_list(allow_files = True),
         # program -> the name that it gets
         "programs": attr.label_keyed_string_dict(),
         "license": attr.label(allow_single_file = True),

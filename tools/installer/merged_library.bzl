@@ -4,6 +4,8 @@ merged_library(name, deps) writes <name>.a with every object of this repository 
 gets all of these objects, whether something refers to them or not, so that a shared library holds them all. The
 libraries of the distribution and of CUDA stay outside; LinkInfo lists them.
 
+merged_library(name, deps, beside = [...]) leaves out what the merged libraries `beside` it hold and link.
+
 Inline functions and templates of libraries whose headers are inside are weak symbols, of which a linker keeps one of
 all definitions. Those of the namespaces below get another name, so that the archive has its own ones whatever version
 of these libraries else is in the program.
@@ -14,6 +16,7 @@ load("//tools:cc_features.bzl", "cc_features")
 LinkInfo = provider(fields = {
     "archives": "static libraries of others, files",
     "flags": "flags of the linker that programs with the library need",
+    "merged": "static libraries of this repository whose objects are inside, files",
 })
 
 _RENAMED_NAMESPACES = [
@@ -48,10 +51,15 @@ def _merged_library_impl(ctx):
     merged = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps])
     inputs = merged.linking_context.linker_inputs.to_list()
     libraries = [library for linker_input in inputs for library in linker_input.libraries]
+    beside = [target[LinkInfo] for target in ctx.attr.beside]
+    outside = {archive: None for link in beside for archive in link.merged + link.archives}
+    outside_flags = [flag for link in beside for flag in link.flags]
     archives = {library.pic_static_library or library.static_library: library for library in libraries}
+    archives = {archive: library for archive, library in archives.items() if archive not in outside}
     ours = [archive for archive in archives if not archive.path.startswith("external/")]
     foreign = [archive for archive in archives if archive.path.startswith("external/")]
     flags = _unique([flag for linker_input in inputs for flag in linker_input.user_link_flags])
+    flags = [flag for flag in flags if flag not in outside_flags]
 
     # A script of ar's: ADDLIB keeps objects of equal names.
     merged_archive = ctx.actions.declare_file(ctx.label.name + ".a")
@@ -93,7 +101,7 @@ def _merged_library_impl(ctx):
     )
     return [
         DefaultInfo(files = depset([merged_archive])),
-        LinkInfo(archives = foreign, flags = flags),
+        LinkInfo(archives = foreign, flags = flags, merged = ours),
         CcInfo(linking_context = cc_common.create_linking_context(linker_inputs = depset([
             cc_common.create_linker_input(
                 owner = ctx.label,
@@ -107,6 +115,7 @@ merged_library = rule(
     implementation = _merged_library_impl,
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),
+        "beside": attr.label_list(providers = [LinkInfo]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

@@ -17,12 +17,12 @@ are float32; tf32 lets products and convolutions of float32 on a device round wh
 
 import argparse
 import json
-import resource
 import statistics
 import time
 
 import recurrent_in_torch
 import seq2seq_in_torch
+import torch_side
 
 ERNIE_TOKENS, ERNIE_WIDTH, ERNIE_LAYERS, ERNIE_HEADS = 8000, 256, 4, 4
 ERNIE_POSITIONS, ERNIE_PADDING, ERNIE_MASKED = 512, 8, 20
@@ -108,6 +108,21 @@ def vgg16(torch):
     return torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(channels, 10))
 
 
+def make_dropout(torch, probability):
+    """Returns the layer; without a probability it costs nothing."""
+    return torch.nn.Dropout(probability) if probability > 0 else torch.nn.Identity()
+
+
+def attention(torch, queries, keys, values, mask, dropout):
+    """Returns PyTorch's faster one: a CPU's fused one takes 1.4 times as long in bfloat16."""
+    if queries.is_cuda:
+        return torch.nn.functional.scaled_dot_product_attention(queries, keys, values,
+                                                                attn_mask=mask, dropout_p=dropout)
+    weights = queries * queries.shape[-1] ** -0.5 @ keys.transpose(-1, -2) + mask
+    weights = weights.softmax(-1)
+    return torch.nn.functional.dropout(weights, dropout) @ values
+
+
 def ernie_layer(torch, dropout):
     nn, width = torch.nn, ERNIE_WIDTH
 
@@ -118,14 +133,12 @@ def ernie_layer(torch, dropout):
             self.projections, self.mixed = nn.Linear(width, 3 * width), nn.Linear(width, width)
             self.widened, self.narrowed = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
             self.attended_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.drop = nn.Dropout(dropout)
+            self.drop = make_dropout(torch, dropout)
 
         def forward(self, x, mask):
             split = self.projections(x).unflatten(2, (3, ERNIE_HEADS, width // ERNIE_HEADS))
             queries, keys, values = split.permute(2, 0, 3, 1, 4)
-            attended = torch.nn.functional.scaled_dot_product_attention(queries, keys, values,
-                                                                        attn_mask=mask,
-                                                                        dropout_p=dropout)
+            attended = attention(torch, queries, keys, values, mask, dropout)
             mixed = self.mixed(attended.transpose(1, 2).flatten(2))
             x = self.attended_norm(x + self.drop(mixed))
             narrowed = self.narrowed(torch.nn.functional.gelu(self.widened(x)))
@@ -148,7 +161,7 @@ def ernie(torch, length, dropout):
             self.norm = nn.LayerNorm(width)
             self.layers = nn.ModuleList([ernie_layer(torch, dropout)
                                          for _ in range(ERNIE_LAYERS)])
-            self.drop = nn.Dropout(dropout)
+            self.drop = make_dropout(torch, dropout)
             self.transform, self.transform_norm = nn.Linear(width, width), nn.LayerNorm(width)
             self.word_bias = nn.Parameter(torch.zeros(ERNIE_TOKENS))
             self.pooled, self.next_sentence = nn.Linear(width, width), nn.Linear(width, 2)
@@ -156,8 +169,11 @@ def ernie(torch, length, dropout):
         def forward(self, tokens, positions, sentences, is_token, places, words, sentence_labels):
             x = self.words(tokens) + self.positions(positions) + self.sentences(sentences)
             x = self.drop(self.norm(x))
+            mask = is_token[:, None, None, :]
+            if not x.is_cuda:
+                mask = (~mask).float() * -1e4
             for layer in self.layers:
-                x = layer(x, is_token[:, None, None, :])
+                x = layer(x, mask)
             masked = nn.functional.gelu(self.transform(x.flatten(0, 1)[places.flatten()]))
             scores = nn.functional.linear(self.transform_norm(masked), self.words.weight,
                                           self.word_bias)
@@ -284,14 +300,6 @@ def make_step(torch, options):
     return step
 
 
-def resident_mb(peak):
-    """Returns the resident memory of this process, or its peak, in MiB."""
-    if peak:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    with open("/proc/self/statm", encoding="ascii") as stream:
-        return int(stream.read().split()[1]) * resource.getpagesize() / (1 << 20)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0],
                                      allow_abbrev=False)
@@ -312,6 +320,8 @@ def main():
     options = parser.parse_args()
     if options.length and (options.model in CLASSIFIERS or options.model.endswith("_512")):
         parser.error("--length=%d: %s has no length here" % (options.length, options.model))
+    if options.device == "cpu":
+        torch_side.use_malloc()
     import torch  # after the flags have been checked
 
     if options.threads > 0:
@@ -319,7 +329,7 @@ def main():
     allows_tf32 = options.precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allows_tf32
     torch.backends.cudnn.benchmark = True
-    before_mb = resident_mb(peak=False)
+    before_mb = torch_side.resident_megabytes()
     step = make_step(torch, options)
     for _ in range(3):
         step()
@@ -329,7 +339,7 @@ def main():
         step()
         times.append(time.perf_counter() - start)
     print(json.dumps({"step_ms": 1e3 * statistics.median(times),
-                      "model_rss_mb": resident_mb(peak=True) - before_mb,
+                      "model_rss_mb": torch_side.peak_megabytes() - before_mb,
                       "torch": torch.__version__}))
 
 
