@@ -92,6 +92,22 @@ void Arithmetic(const OnnxNode& node) {
   node.Out(0, Combine(Function, node, node.In(0), node.In(1)));
 }
 
+// The products of dims of which some are known only in a run, and of other numbers.
+std::optional<std::vector<int64_t>> PartlyKnownProducts(const OnnxNode& node) {
+  auto x = node.PartlyKnownInts(0);
+  const auto y = node.PartlyKnownInts(1);
+  if (!x || !y || x->size() != y->size()) return std::nullopt;
+  for (size_t i = 0; i < x->size(); ++i) {
+    int64_t& dim = (*x)[i];
+    if (dim < 0 || (*y)[i] < 0 || __builtin_mul_overflow(dim, (*y)[i], &dim)) dim = -1;
+  }
+  return x;
+}
+void Multiply(const OnnxNode& node) {
+  Arithmetic<layers::ElementwiseMul>(node);
+  node.OutPartlyKnown(0, PartlyKnownProducts(node));
+}
+
 template <Binary Function>
 Variable CombineAll(const OnnxNode& node) {
   node.CheckInputs(1, node.input_count());
@@ -348,7 +364,7 @@ std::vector<OnnxConverterEntry> ElementwiseConverters() {
       {"Min", Variadic<layers::ElementwiseMin>},
       {"Mish", Mish},
       {"Mod", Mod},
-      {"Mul", Arithmetic<layers::ElementwiseMul>},
+      {"Mul", Multiply},
       {"Neg", UnaryNumber<NegOf>},
       {"Not", Not},
       {"Or", Or},

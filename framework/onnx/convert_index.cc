@@ -236,18 +236,22 @@ void Unique(const OnnxNode& node) {
 void Compress(const OnnxNode& node) {
   node.CheckInputs(2, 2);
   Variable x = node.In(0);
-  Ints places;
-  const Ints taken = node.Ints(1);
-  for (size_t i = 0; i < taken.size(); ++i) {
-    if (taken[i] != 0) places.push_back(static_cast<int64_t>(i));
-  }
-  if (places.empty()) node.Unsupported("takes no elements");
   int64_t axis = 0;
   if (node.HasAttr("axis")) {
     axis = node.Axis(node.Int("axis", 0), x.dims().size());
   } else {
     x = layers::Reshape(x, {-1});
   }
+  const auto taken = node.KnownInts(1);
+  if (!taken) {
+    const Variable places = layers::Reshape(layers::WhereIndex(node.In(1)), {-1});
+    return node.Out(0, layers::Gather(x, places, axis));
+  }
+  Ints places;
+  for (size_t i = 0; i < taken->size(); ++i) {
+    if ((*taken)[i] != 0) places.push_back(static_cast<int64_t>(i));
+  }
+  if (places.empty()) node.Unsupported("takes no elements");
   const auto count = static_cast<int64_t>(places.size());
   node.Out(0, layers::Gather(x, layers::AssignValue({count}, places), axis));
 }

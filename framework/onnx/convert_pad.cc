@@ -38,6 +38,33 @@ Variable PaddedByCopies(const OnnxNode& node, const Variable& x, const std::stri
   return layers::Gather(x, layers::AssignValue({count}, places), static_cast<int64_t>(axis));
 }
 
+// Whether the border is one of Skiff's op for images: around the last two axes of up to four.
+bool IsBorderOfImages(const Variable& x, const std::string& mode, const Ints& before,
+                      const Ints& after) {
+  const size_t rank = x.dims().size();
+  if (rank < 2 || rank > 4 || !IsFloat(x.dtype()) || (mode != "reflect" && mode != "edge")) {
+    return false;
+  }
+  for (size_t i = 0; i < rank; ++i) {
+    if (before[i] < 0 || after[i] < 0) return false;
+    if (i + 2 < rank && before[i] + after[i] > 0) return false;
+  }
+  return true;
+}
+
+// A border whose size is the same for all extents, which only a run knows.
+Variable PaddedAsImages(const Variable& x, const std::string& mode, const Ints& before,
+                        const Ints& after) {
+  const size_t rank = x.dims().size();
+  Ints missing;
+  for (size_t i = rank; i < 4; ++i) missing.push_back(static_cast<int64_t>(i - rank));
+  const Variable images = missing.empty() ? x : layers::Unsqueeze(x, missing);
+  const Variable padded = layers::Pad2d(
+      images, {.paddings = {before[rank - 2], after[rank - 2], before[rank - 1], after[rank - 1]},
+               .mode = mode});
+  return missing.empty() ? padded : layers::Squeeze(padded, missing);
+}
+
 Variable PaddedByConstant(const OnnxNode& node, const Variable& x, const Ints& before,
                           const Ints& after, double value) {
   Ints paddings;
@@ -88,6 +115,10 @@ void Pad(const OnnxNode& node) {
   }
   if (mode != "reflect" && mode != "edge" && mode != "wrap") {
     node.Unsupported("mode = \"", mode, "\"");
+  }
+  const bool is_known = std::ranges::all_of(x.dims(), [](int64_t dim) { return dim > 0; });
+  if (!is_known && IsBorderOfImages(x, mode, before, after)) {
+    return node.Out(0, PaddedAsImages(x, mode, before, after));
   }
   const Variable inner = x;
   for (size_t i = 0; i < rank; ++i) x = PaddedByCopies(node, x, mode, i, before[i], after[i]);

@@ -1,5 +1,6 @@
 // Pooling.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "framework/builder/activation.h"
@@ -83,12 +84,13 @@ Variable PooledByPicking(const OnnxNode& node, Variable x, const OnnxWindow& w, 
 }
 
 // Whether the ops of Skiff compute the same: without dilations, and where rounding up makes no
-// window that reaches beyond the border.
+// window that reaches beyond the border, or there is no border and each window begins inside.
 bool IsPlain(const Variable& x, const OnnxWindow& w, bool ceil_mode) {
   for (size_t i = 0; i < w.axes; ++i) {
     if (w.dilations[i] != 1 || w.before[i] >= w.kernel[i] || w.after[i] >= w.kernel[i])
       return false;
-    if (!ceil_mode) continue;
+    const bool begins_inside = w.before[i] == 0 && w.after[i] == 0 && w.strides[i] <= w.kernel[i];
+    if (!ceil_mode || begins_inside) continue;
     const int64_t extent = x.dims()[i + 2];
     const int64_t room = extent + w.before[i] + w.after[i] - w.kernel[i];
     if (extent < 0 || room % w.strides[i] != 0) return false;
@@ -107,9 +109,13 @@ void Pool(const OnnxNode& node, Pooling pooling) {
   if (!IsPlain(x, w, ceil_mode)) {
     return node.Out(0, PooledByPicking(node, x, w, ceil_mode, pooling));
   }
+  const bool has_border = std::ranges::any_of(w.before, std::identity{}) ||
+                          std::ranges::any_of(w.after, std::identity{});
   MakeTwoAxes(&w);
-  node.Out(0, PooledBy(node, x, w, pooling == Pooling::kMax ? "max" : "avg", false,
-                       pooling == Pooling::kAverageOfInput));
+  // What a window of an average lacks behind the input never counts; only a border may.
+  node.Out(0,
+           PooledBy(node, x, w, pooling == Pooling::kMax ? "max" : "avg", ceil_mode && !has_border,
+                    pooling == Pooling::kAverageOfInput || !has_border));
 }
 void MaxPool(const OnnxNode& node) { Pool(node, Pooling::kMax); }
 void AveragePool(const OnnxNode& node) {

@@ -1,5 +1,5 @@
-// Resize and Upsample: each axis by a matrix of weights, or by picking, so that every mode of ONNX
-// has a gradient.
+// Resize and Upsample: images by Skiff's own ops where these sample alike, else each axis by a
+// matrix of weights, or by picking, so that every mode of ONNX has a gradient.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -187,10 +187,102 @@ std::vector<Axis> AxesOf(const OnnxNode& node, const Variable& x, std::vector<do
   return all;
 }
 
+// What a node says of the axes of an image [N, C, H, W].
+struct ImageSize {
+  std::vector<double> scales;   // of height and width, or
+  Ints sizes;                   // these, or
+  std::optional<size_t> input;  // the input with the sizes, which only a run knows,
+  int64_t first = 0;            // from this number on
+};
+
+// Whether the numbers for N and C leave these as they are.
+bool AreKept(const Variable& x, const Ints& sizes) {
+  return sizes[0] == x.dims()[0] && sizes[1] == x.dims()[1];
+}
+
+// Returns nothing if x isn't of images, or if other axes than height and width are resized.
+std::optional<ImageSize> ImageSizeOf(const OnnxNode& node, const Variable& x,
+                                     const std::vector<double>& scales, const Ints& sizes,
+                                     std::optional<size_t> input) {
+  if (x.dims().size() != 4 || !IsFloat(x.dtype())) return std::nullopt;
+  if (node.String("keep_aspect_ratio_policy", "stretch") != "stretch") return std::nullopt;
+  Ints axes = node.IntList("axes");
+  for (int64_t& axis : axes) axis = node.Axis(axis, 4);
+  const bool is_all = axes.empty();
+  if (!is_all && axes != Ints{2, 3}) return std::nullopt;
+  const size_t count = is_all ? 4 : 2;
+  ImageSize size{.input = input, .first = is_all ? 2 : 0};
+  if (input) {
+    const auto partly_known = node.PartlyKnownInts(*input);
+    if (!partly_known || partly_known->size() != count) return std::nullopt;
+    if (is_all && !AreKept(x, *partly_known)) return std::nullopt;
+    return size;
+  }
+  if ((scales.empty() ? sizes.size() : scales.size()) != count) return std::nullopt;
+  const auto first = static_cast<long>(size.first);
+  if (scales.empty()) {
+    if (is_all && !AreKept(x, sizes)) return std::nullopt;
+    size.sizes.assign(sizes.begin() + first, sizes.end());
+  } else {
+    if (is_all && (scales[0] != 1 || scales[1] != 1)) return std::nullopt;
+    size.scales.assign(scales.begin() + first, scales.end());
+  }
+  return size;
+}
+
+// Whether an op of Skiff takes the pixels that the settings ask for. Where pixels are counted from
+// their centers, the nearest one is that of ⌊place / scale⌋ if the scale is whole.
+bool SamplesAlike(const Settings& settings, const ImageSize& size) {
+  const auto all_scales = [&](auto fits) {
+    return !size.scales.empty() && std::ranges::all_of(size.scales, fits);
+  };
+  if (settings.mode == "nearest") {
+    if (settings.coordinates == "asymmetric") return settings.nearest == "floor";
+    return settings.coordinates == "half_pixel" && settings.nearest == "round_prefer_floor" &&
+           all_scales([](double scale) { return scale == std::floor(scale); });
+  }
+  if (settings.mode != "linear" || settings.antialias || settings.exclude_outside) return false;
+  if (settings.coordinates == "asymmetric" || settings.coordinates == "pytorch_half_pixel") {
+    return true;
+  }
+  if (settings.coordinates == "align_corners") return size.scales.empty();
+  // Where one pixel remains of many, Skiff's op takes the first one, as PyTorch does.
+  const auto makes_more = [](auto number) { return number > 1; };
+  return settings.coordinates == "half_pixel" &&
+         (all_scales(makes_more) ||
+          (!size.sizes.empty() && std::ranges::all_of(size.sizes, makes_more)));
+}
+
+Variable ResizedImage(const OnnxNode& node, const Variable& x, const Settings& settings,
+                      const ImageSize& size) {
+  const bool is_nearest = settings.mode == "nearest";
+  Op op(is_nearest ? "nearest_interp_v2" : "bilinear_interp_v2");
+  op.SetInput("X", {x.name()});
+  op.SetAttr("interp_method", std::string(is_nearest ? "nearest" : "bilinear"));
+  op.SetAttr("align_corners", settings.coordinates == "align_corners");
+  op.SetAttr("align_mode", int32_t{settings.coordinates == "asymmetric"});
+  if (size.input) {
+    const Variable sizes = layers::Slice(
+        node.In(*size.input), {.axes = {0}, .starts = {size.first}, .ends = {size.first + 2}});
+    op.SetInput("OutSize", {layers::Cast(sizes, DType::kInt32).name()});
+  } else if (size.scales.empty()) {
+    op.SetAttr("out_h", static_cast<int32_t>(size.sizes[0]));
+    op.SetAttr("out_w", static_cast<int32_t>(size.sizes[1]));
+  } else {
+    op.SetAttr("scale", std::vector<float>(size.scales.begin(), size.scales.end()));
+  }
+  return node.Emit(std::move(op));
+}
+
 void ResizeBy(const OnnxNode& node, bool is_resize, const std::vector<double>& scales,
-              const Ints& sizes) {
+              const Ints& sizes, std::optional<size_t> input_of_sizes = {}) {
   const Settings settings = SettingsOf(node, is_resize);
   Variable x = node.In(0);
+  const auto image_size = ImageSizeOf(node, x, scales, sizes, input_of_sizes);
+  if (image_size && SamplesAlike(settings, *image_size)) {
+    return node.Out(0, ResizedImage(node, x, settings, *image_size));
+  }
+  if (input_of_sizes) node.Unsupported("its sizes depend on a run");
   const std::vector<Axis> axes = AxesOf(node, x, scales, sizes);
   bool is_same = true;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -208,8 +300,9 @@ void Resize(const OnnxNode& node) {
   if (node.opset() < 11) return ResizeBy(node, true, Floats(node, 1), {});
   // An empty tensor is as good as none.
   const std::vector<double> scales = Floats(node, 2);
-  const Ints sizes = scales.empty() ? node.Ints(3) : Ints();
-  ResizeBy(node, true, scales, sizes);
+  if (!scales.empty()) return ResizeBy(node, true, scales, {});
+  if (const auto sizes = node.KnownInts(3)) return ResizeBy(node, true, {}, *sizes);
+  ResizeBy(node, true, {}, {}, 3);
 }
 
 void Upsample(const OnnxNode& node) {

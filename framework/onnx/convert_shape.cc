@@ -126,19 +126,31 @@ void Unsqueeze(const OnnxNode& node) {
   if (x.dims().empty() && inserted.size() == 1) node.OutPartlyKnown(0, node.PartlyKnownInts(0));
 }
 
+// The inputs that have elements. Empty vectors are common where shapes are joined, and a constant
+// has at least one element.
+std::vector<size_t> FilledInputs(const OnnxNode& node) {
+  std::vector<size_t> filled;
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    if (!node.Has(i)) node.Invalid("input ", i, " is absent");
+    const Tensor* known = node.Known(i);
+    const bool is_empty_vector = known != nullptr && known->shape() == Shape({0});
+    if (!is_empty_vector) filled.push_back(i);
+  }
+  if (filled.empty()) filled.push_back(0);
+  return filled;
+}
+
 void Concat(const OnnxNode& node) {
   node.CheckInputs(1, node.input_count());
   if (!node.HasAttr("axis")) node.Invalid("has no axis");
-  if (node.input_count() == 1) return node.OutSame(0, 0);
+  const std::vector<size_t> inputs = FilledInputs(node);
+  if (inputs.size() == 1) return node.OutSame(0, inputs[0]);
   std::vector<Variable> xs;
-  for (size_t i = 0; i < node.input_count(); ++i) {
-    if (!node.Has(i)) node.Invalid("input ", i, " is absent");
-    xs.push_back(node.In(i));
-  }
+  for (const size_t i : inputs) xs.push_back(node.In(i));
   node.Out(0, layers::Concat(xs, node.Axis(node.Int("axis", 0), xs[0].dims().size())));
   Ints joined;
   for (size_t i = 0; i < xs.size(); ++i) {
-    const auto part = node.PartlyKnownInts(i);
+    const auto part = node.PartlyKnownInts(inputs[i]);
     if (xs[i].dims().size() != 1 || !(part || xs[i].dims()[0] == 1)) return;
     const Ints unknown = {-1};
     joined.insert(joined.end(), part ? part->begin() : unknown.begin(),

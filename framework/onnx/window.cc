@@ -43,8 +43,12 @@ void ApplyAutoPad(const OnnxNode& node, const Variable& x, OnnxWindow* w) {
   if (mode == "VALID") return;
   if (mode != "SAME_UPPER" && mode != "SAME_LOWER") node.Unsupported("auto_pad = \"", mode, "\"");
   for (size_t i = 0; i < w->axes; ++i) {
-    const int64_t extent = x.dims()[i + 2];
-    if (extent < 0) node.Unsupported("auto_pad where an extent is known only in a run");
+    const bool is_known = x.dims()[i + 2] >= 0;
+    if (!is_known && w->strides[i] != 1) {
+      node.Unsupported("auto_pad where an extent is known only in a run, and a stride");
+    }
+    // With a stride of 1, every extent needs the same pads.
+    const int64_t extent = is_known ? x.dims()[i + 2] : 1;
     const int64_t out = (extent + w->strides[i] - 1) / w->strides[i];
     const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
     const int64_t pad = std::max<int64_t>((out - 1) * w->strides[i] + reach - extent, 0);

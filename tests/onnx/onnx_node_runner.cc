@@ -23,14 +23,14 @@ constexpr int kRefused = 3;
 constexpr int kFailed = 4;
 
 int32_t TypeOf(skiff::DType dtype) {
-  for (int32_t type = 1; type <= onnx::TensorProto::BFLOAT16; ++type) {
+  for (int32_t type = 1; type <= skiff::onnx::TensorProto::BFLOAT16; ++type) {
     if (skiff::DTypeFromOnnx(type) == dtype) return type;
   }
   return 0;
 }
 
 void WriteTensor(const std::string& path, const skiff::Tensor& tensor) {
-  onnx::TensorProto proto;
+  skiff::onnx::TensorProto proto;
   for (const int64_t dim : tensor.shape().dims()) proto.add_dims(dim);
   proto.set_data_type(TypeOf(tensor.dtype()));
   const auto bytes = static_cast<size_t>(tensor.byte_count());
@@ -50,7 +50,7 @@ int RunModel(const std::vector<std::string>& arguments) {
   try {
     skiff::FeedList feeds;
     for (size_t i = 1; i + 1 < arguments.size(); ++i) {
-      onnx::TensorProto proto;
+      skiff::onnx::TensorProto proto;
       if (!proto.ParseFromString(skiff::ReadFile(arguments[i]))) return kFailed;
       feeds.emplace_back(model.feed_names.at(i - 1), skiff::TensorFromOnnx(proto, "."));
     }

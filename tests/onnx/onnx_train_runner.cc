@@ -20,7 +20,7 @@
 namespace {
 
 skiff::Tensor TensorIn(const std::string& path) {
-  onnx::TensorProto proto;
+  skiff::onnx::TensorProto proto;
   if (!proto.ParseFromString(skiff::ReadFile(path))) {
     skiff::Throw(skiff::ErrorCode::kDataLoss, path, ": is no tensor");
   }

@@ -110,6 +110,93 @@ TEST(ImportOnnx, ComputesShapes) {
   }
 }
 
+// What a model makes of an image [1, 1, 2, 2] of 1, 2, 3, 4; the file knows no height and no width.
+std::vector<float> OfSmallImage(ModelBuilder builder) {
+  builder.Input("x", {1, 1, -1, -1});
+  builder.Output("y", {1, 1, -1, -1});
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  const Tensor x = Tensor::FromValues<float>({1, 1, 2, 2}, {1, 2, 3, 4});
+  return exe.Run(*model.program, {{"x", x}}, {"y"})[0].ToVector<float>();
+}
+
+TEST(ImportOnnx, ResizesImagesOfUnknownExtents) {
+  ModelBuilder builder;
+  builder.Floats("scales", {4}, {1, 1, 1, 2});
+  onnx::NodeProto* node = builder.Node("Resize", {"x", "", "scales"}, {"y"});
+  SetString("coordinate_transformation_mode", "asymmetric", node);
+  SetString("nearest_mode", "floor", node);
+  EXPECT_THAT(OfSmallImage(builder), ElementsAre(1, 1, 2, 2, 3, 3, 4, 4));
+}
+
+TEST(ImportOnnx, ResizesImagesToTheExtentsOfOthers) {
+  ModelBuilder builder;
+  // The shape of x, which only a run knows, twice as high.
+  builder.Ints("factors", {1, 1, 2, 1});
+  builder.Node("Shape", {"x"}, {"shape"});
+  builder.Node("Mul", {"shape", "factors"}, {"sizes"});
+  onnx::NodeProto* node = builder.Node("Resize", {"x", "", "", "sizes"}, {"y"});
+  SetString("mode", "linear", node);
+  SetString("coordinate_transformation_mode", "pytorch_half_pixel", node);
+  EXPECT_THAT(OfSmallImage(builder), ElementsAre(1, 2, 1.5, 2.5, 2.5, 3.5, 3, 4));
+}
+
+TEST(ImportOnnx, PadsImagesOfUnknownExtents) {
+  ModelBuilder builder;
+  builder.Ints("pads", {0, 0, 0, 1, 0, 0, 0, 0});
+  SetString("mode", "reflect", builder.Node("Pad", {"x", "pads"}, {"y"}));
+  EXPECT_THAT(OfSmallImage(builder), ElementsAre(2, 1, 2, 4, 3, 4));
+}
+
+TEST(ImportOnnx, PoolsImagesOfUnknownExtents) {
+  ModelBuilder builder;
+  onnx::NodeProto* node = builder.Node("MaxPool", {"x"}, {"y"});
+  SetInts("kernel_shape", {2, 2}, node);
+  SetString("auto_pad", "SAME_UPPER", node);
+  EXPECT_THAT(OfSmallImage(builder), ElementsAre(4, 4, 4, 4));
+}
+
+TEST(ImportOnnx, RoundsThePlacesOfWindowsUp) {
+  ModelBuilder builder;
+  onnx::NodeProto* node = builder.Node("AveragePool", {"x"}, {"y"});
+  SetInts("kernel_shape", {2, 1}, node);
+  SetInts("strides", {2, 2}, node);
+  SetInt("ceil_mode", 1, node);
+  // A stride above the kernel may begin a window behind the image.
+  EXPECT_THAT(Refusal(ErrorCode::kUnimplemented,
+                      [&] {
+                        ModelBuilder model = builder;
+                        model.Input("x", {1, 1, -1, -1});
+                        model.Output("y", {1, 1, -1, -1});
+                        return model;
+                      }()),
+              HasSubstr("whose extent only a run knows"));
+  SetInts("kernel_shape", {2, 2}, node);
+  node->mutable_attribute()->DeleteSubrange(0, 1);
+  EXPECT_THAT(OfSmallImage(builder), ElementsAre(2.5));
+}
+
+TEST(ImportOnnx, TakesPlacesThatDependOnData) {
+  ModelBuilder builder;
+  builder.Floats("limit", {}, {2});
+  builder.Node("Greater", {"x", "limit"}, {"is_large"});
+  builder.Ints("all", {-1});
+  builder.Node("Reshape", {"is_large", "all"}, {"places"});
+  builder.Node("Compress", {"x", "places"}, {"taken"});
+  builder.Ints("image", {1, 1, 1, -1});
+  builder.Node("Reshape", {"taken", "image"}, {"y"});
+  EXPECT_THAT(OfSmallImage(builder), ElementsAre(3, 4));
+}
+
+TEST(ImportOnnx, JoinsShapesWithNothing) {
+  ModelBuilder builder;
+  builder.Ints("nothing", {});
+  builder.Node("Shape", {"x"}, {"shape"});
+  SetInt("axis", 0, builder.Node("Concat", {"nothing", "shape"}, {"joined"}));
+  builder.Node("Expand", {"x", "joined"}, {"y"});
+  EXPECT_THAT(OfSmallImage(builder), ElementsAre(1, 2, 3, 4));
+}
+
 TEST(ImportOnnx, TakesTheBranchOfAConstantCondition) {
   for (const bool condition : {true, false}) {
     ModelBuilder builder;

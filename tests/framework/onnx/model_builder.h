@@ -88,6 +88,21 @@ inline void SetInt(const std::string& name, int64_t value, onnx::NodeProto* node
   attribute->set_i(value);
 }
 
+inline void SetString(const std::string& name, const std::string& value, onnx::NodeProto* node) {
+  onnx::AttributeProto* attribute = node->add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::STRING);
+  attribute->set_s(value);
+}
+
+inline void SetInts(const std::string& name, const std::vector<int64_t>& values,
+                    onnx::NodeProto* node) {
+  onnx::AttributeProto* attribute = node->add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::INTS);
+  for (const int64_t value : values) attribute->add_ints(value);
+}
+
 // A classifier: x [N, 2] times w, plus b, relu, softmax.
 inline ModelBuilder SmallModel() {
   ModelBuilder builder;
