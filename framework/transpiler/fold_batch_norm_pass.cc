@@ -54,8 +54,8 @@ Fusion Folding(const std::string& norm, const std::string& attrs) {
 }  // namespace
 
 PassReport FoldBatchNormPass::Apply(const PassContext& context, Plan* plan) const {
-  static const auto& fusions = *new std::vector<Fusion>{
-      Folding("batch_norm", R"( {act_type = "identity"})"), Folding("batch_norm_act", "")};
+  static const auto& fusions = *new FusionList{Folding("batch_norm", R"( {act_type = "identity"})"),
+                                               Folding("batch_norm_act", "")};
   const int64_t folded = ApplyFusions(context, fusions, plan).changes;
   return {.pass = {}, .changes = folded, .summary = StrCat(folded, " batch norms folded")};
 }

@@ -92,12 +92,12 @@ Fusion NormAddReluGradient(const std::string& y, const std::string& z) {
 }  // namespace
 
 PassReport FuseBatchNormActPass::Apply(const PassContext& context, Plan* plan) const {
-  static const auto& fusions = *new std::vector<Fusion>{NormRelu(),
-                                                        NormReluGradient(),
-                                                        NormAddRelu("X", "Y"),
-                                                        NormAddRelu("Y", "X"),
-                                                        NormAddReluGradient("X", "Y"),
-                                                        NormAddReluGradient("Y", "X")};
+  static const auto& fusions = *new FusionList{NormRelu(),
+                                               NormReluGradient(),
+                                               NormAddRelu("X", "Y"),
+                                               NormAddRelu("Y", "X"),
+                                               NormAddReluGradient("X", "Y"),
+                                               NormAddReluGradient("Y", "X")};
   return ApplyFusions(context, fusions, plan);
 }
 

@@ -100,7 +100,7 @@ Fusion BiasGeluAndGradient() {
 
 PassReport FuseBiasActPass::Apply(const PassContext& context, Plan* plan) const {
   static const auto& fusions =
-      *new std::vector<Fusion>{BiasRelu(), BiasReluGradient(), BiasGeluAndGradient(), BiasGelu()};
+      *new FusionList{BiasRelu(), BiasReluGradient(), BiasGeluAndGradient(), BiasGelu()};
   return ApplyFusions(context, fusions, plan);
 }
 

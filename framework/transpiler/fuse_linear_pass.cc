@@ -42,8 +42,8 @@ Fusion Linear(const std::string& product, const std::string& attrs) {
 
 PassReport FuseLinearPass::Apply(const PassContext& context, Plan* plan) const {
   static const auto& fusions =
-      *new std::vector<Fusion>{Linear("mul", ""), Linear("matmul_v2", "{trans_x = false} "),
-                               Linear("matmul", "{transpose_X = false, alpha = 1.0} ")};
+      *new FusionList{Linear("mul", ""), Linear("matmul_v2", "{trans_x = false} "),
+                      Linear("matmul", "{transpose_X = false, alpha = 1.0} ")};
   return ApplyFusions(context, fusions, plan);
 }
 

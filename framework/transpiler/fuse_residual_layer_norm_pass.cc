@@ -149,7 +149,7 @@ std::vector<Fusion> AllFusions() {
 }  // namespace
 
 PassReport FuseResidualLayerNormPass::Apply(const PassContext& context, Plan* plan) const {
-  static const auto& fusions = *new std::vector<Fusion>(AllFusions());
+  static const auto& fusions = *new FusionList(AllFusions());
   return ApplyFusions(context, fusions, plan);
 }
 

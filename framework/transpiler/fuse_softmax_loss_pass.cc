@@ -101,7 +101,7 @@ int64_t SkipIgnored(const PassContext& context, Plan* plan) {
 }  // namespace
 
 PassReport FuseSoftmaxLossPass::Apply(const PassContext& context, Plan* plan) const {
-  static const auto& fusions = *new std::vector<Fusion>{Loss(), LossGradient()};
+  static const auto& fusions = *new FusionList{Loss(), LossGradient()};
   const int64_t made = ApplyFusions(context, fusions, plan).changes;
   const int64_t skipping = SkipIgnored(context, plan);
   return {.pass = {},

@@ -237,11 +237,18 @@ bool Match::HaveSameAttributes(const std::string& a, const std::string& b) const
   });
 }
 
-PassReport ApplyFusions(const PassContext& context, const std::vector<Fusion>& fusions,
-                        Plan* plan) {
-  CheckFusions(context.registry, fusions);
+const std::vector<Fusion>& FusionList::CheckedFor(const OpRegistry& registry) const {
+  if (checked_for_ != &registry) {
+    CheckFusions(registry, fusions_);
+    checked_for_ = &registry;
+  }
+  return fusions_;
+}
+
+PassReport ApplyFusions(const PassContext& context, const FusionList& fusions, Plan* plan) {
+  const std::vector<Fusion>& checked = fusions.CheckedFor(context.registry);
   Application application(context, plan);
-  for (const Fusion& fusion : fusions) application.Apply(fusion);
+  for (const Fusion& fusion : checked) application.Apply(fusion);
   const int64_t made = application.Finish();
   return {.pass = {}, .changes = made, .summary = StrCat(made, " instructions fused")};
 }

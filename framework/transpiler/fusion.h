@@ -17,11 +17,14 @@
 // a kernel, and the rest of the plan must stay right.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/transpiler/pass.h"
@@ -103,9 +106,24 @@ struct Fusion {
   std::map<std::string, std::string> instead = {};
 };
 
+// Fusions that ApplyFusions checks when it first gets them; a pass has one static list.
+class FusionList {
+ public:
+  FusionList(std::vector<Fusion> fusions) : fusions_(std::move(fusions)) {}  // NOLINT
+  FusionList(std::initializer_list<Fusion> fusions) : fusions_(fusions) {}
+
+  // Returns the fusions. Throws an Error (kInvalidArgument) for a fusion with a name that nothing
+  // has (fusion_check.h).
+  const std::vector<Fusion>& CheckedFor(const OpRegistry& registry) const;
+
+ private:
+  std::vector<Fusion> fusions_;
+  mutable std::atomic<const OpRegistry*> checked_for_ = nullptr;
+};
+
 // Applies the fusions in their order, each wherever it fits in the whole plan. `changes`: the
-// number of fused ops. Passes over a fusion into an op that the registry lacks. Throws an Error
-// (kInvalidArgument) for a fusion with a name that nothing has (fusion_check.h).
-PassReport ApplyFusions(const PassContext& context, const std::vector<Fusion>& fusions, Plan* plan);
+// number of fused ops. Passes over a fusion into an op that the registry lacks. Throws what
+// FusionList::CheckedFor throws.
+PassReport ApplyFusions(const PassContext& context, const FusionList& fusions, Plan* plan);
 
 }  // namespace skiff

@@ -16,7 +16,10 @@ inline std::vector<Array> ScaledGradientsOf(const std::vector<Shape>& shapes,
   std::vector<Array> gradients;
   for (size_t i = 0; i < shapes.size(); ++i) {
     Array x = Uniform(shapes[i], i + 1, -100, 100);
-    if (!dtypes.empty()) x = Values(x.shape, x.values, dtypes[i % dtypes.size()]);
+    if (!dtypes.empty()) {
+      x.fixed_dtype = true;
+      x.dtype = dtypes[i % dtypes.size()];
+    }
     gradients.push_back(std::move(x));
   }
   return gradients;
