@@ -16,9 +16,9 @@ using Ints = std::vector<int64_t>;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // [batch, time, heads · width] as [batch, heads, time, width].
-Variable ByHeads(const OnnxNode& node, const Variable& x, int64_t heads) {
+Variable ByHeads(const OnnxNode& node, size_t i, int64_t heads) {
+  const Variable x = node.InOfRank(i, 3, 4);
   if (x.dims().size() == 4) return x;
-  if (x.dims().size() != 3) node.Invalid("an input is of rank ", x.dims().size());
   if (heads < 1 || x.dims()[2] < 1 || x.dims()[2] % heads != 0) {
     node.Invalid("divides ", x.dims()[2], " columns among ", heads, " heads");
   }
@@ -26,7 +26,7 @@ Variable ByHeads(const OnnxNode& node, const Variable& x, int64_t heads) {
 }
 
 Variable WithPast(const OnnxNode& node, size_t past, const Variable& x) {
-  return node.Has(past) ? layers::Concat({node.In(past), x}, 2) : x;
+  return node.Has(past) ? layers::Concat({node.InOfRank(past, 4, 4), x}, 2) : x;
 }
 
 // What is added to the scores where the mask has bools or numbers.
@@ -42,9 +42,12 @@ Variable BiasOfMask(const OnnxNode& node, const Variable& mask, const Variable& 
 Variable CausalBias(const OnnxNode& node, const Variable& query, const Variable& key) {
   const int64_t rows = query.dims()[2];
   const int64_t columns = key.dims()[2];
-  const int64_t past = node.Has(4) ? node.In(4).dims()[2] : 0;
+  const int64_t past = node.Has(4) ? node.InOfRank(4, 4, 4).dims()[2] : 0;
   if (rows < 0 || columns < 0 || past < 0) {
     node.Unsupported("is_causal with lengths that only a run knows");
+  }
+  if (rows > 0 && columns > kMostConstant / rows) {
+    node.Unsupported("is_causal with ", rows, " queries of ", columns, " keys");
   }
   std::vector<float> bias;
   for (int64_t i = 0; i < rows; ++i) {
@@ -64,11 +67,9 @@ void Attention(const OnnxNode& node) {
   node.CheckInputs(3, 7);
   if (node.Has(6)) node.Unsupported("has nonpad_kv_seqlen");
   const int64_t mode = node.Int("qk_matmul_output_mode", 0);
-  const Variable query = ByHeads(node, node.In(0), node.Int("q_num_heads", 0));
-  const Variable present_key =
-      WithPast(node, 4, ByHeads(node, node.In(1), node.Int("kv_num_heads", 0)));
-  const Variable present_value =
-      WithPast(node, 5, ByHeads(node, node.In(2), node.Int("kv_num_heads", 0)));
+  const Variable query = ByHeads(node, 0, node.Int("q_num_heads", 0));
+  const Variable present_key = WithPast(node, 4, ByHeads(node, 1, node.Int("kv_num_heads", 0)));
+  const Variable present_value = WithPast(node, 5, ByHeads(node, 2, node.Int("kv_num_heads", 0)));
   node.Out(1, present_key);
   node.Out(2, present_value);
   const int64_t heads = query.dims()[1];
@@ -99,10 +100,10 @@ void Attention(const OnnxNode& node) {
 // The cosines or sines of each position: [batch, time, 1, half].
 Variable OfPositions(const OnnxNode& node, const Variable& cache) {
   if (!node.Has(3)) return layers::Unsqueeze(cache, {2});
-  const Variable ids = node.In(3);
+  const Variable ids = node.InOfRank(3, 2, 2);
   const Variable flat = layers::Gather(cache, layers::Reshape(ids, {-1}));
-  const int64_t time = ids.dims().at(1);
-  if (time < 1 || cache.dims().at(1) < 1) node.Unsupported("its lengths are known only in a run");
+  const int64_t time = ids.dims()[1];
+  if (time < 1 || cache.dims()[1] < 1) node.Unsupported("its lengths are known only in a run");
   return layers::Reshape(flat, {-1, time, 1, cache.dims()[1]});
 }
 
@@ -114,7 +115,7 @@ Variable Columns(const Variable& x, int64_t begin, int64_t end, int64_t step) {
 
 void RotaryEmbedding(const OnnxNode& node) {
   node.CheckInputs(3, 4);
-  const Variable input = node.In(0);
+  const Variable input = node.InOfRank(0, 3, 4);
   const bool is_flat = input.dims().size() == 3;
   // [batch, time, heads, width]
   Variable x;
@@ -133,8 +134,9 @@ void RotaryEmbedding(const OnnxNode& node) {
   const bool pairs = node.Int("interleaved", 0) != 0;
   const Variable first = pairs ? Columns(x, 0, rotated, 2) : Columns(x, 0, rotated / 2, 1);
   const Variable second = pairs ? Columns(x, 1, rotated, 2) : Columns(x, rotated / 2, rotated, 1);
-  const Variable cos = OfPositions(node, node.In(1));
-  const Variable sin = OfPositions(node, node.In(2));
+  const size_t rank = node.Has(3) ? 2 : 3;
+  const Variable cos = OfPositions(node, node.InOfRank(1, rank, rank));
+  const Variable sin = OfPositions(node, node.InOfRank(2, rank, rank));
   const Variable real = cos * first - sin * second;
   const Variable imaginary = sin * first + cos * second;
   Variable turned = pairs ? layers::Reshape(layers::Stack({real, imaginary}, 4), {0, 0, 0, rotated})

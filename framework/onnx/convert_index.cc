@@ -14,6 +14,9 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+// More than any op of Skiff takes.
+constexpr size_t kMostAxes = 64;
+
 bool AreFromFront(const OnnxNode& node, size_t i) {
   const auto known = node.KnownInts(i);
   return known && std::ranges::none_of(*known, [](int64_t index) { return index < 0; });
@@ -79,10 +82,10 @@ void GatherElements(const OnnxNode& node) {
 
 // Tuples of indices with those below 0 counted from the end.
 Variable TuplesFromFront(const OnnxNode& node, size_t i, const Variable& x) {
-  Variable index = node.In(i);
+  Variable index = node.InOfRank(i, 1, kMostAxes);
   if (index.dtype() != DType::kInt64) index = layers::Cast(index, DType::kInt64);
   if (AreFromFront(node, i)) return index;
-  const int64_t count = index.dims().empty() ? -1 : index.dims().back();
+  const int64_t count = index.dims().back();
   if (count < 1 || count > RankOf(x))
     node.Unsupported("its tuples of indices have ", count, " entries");
   const Variable zero = layers::FullLike(index, 0.0);

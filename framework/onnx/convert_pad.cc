@@ -106,6 +106,9 @@ void Pad(const OnnxNode& node) {
     node.Invalid("has ", pads ? pads->size() : 0, " pads, expected ", 2 * axes.size());
   }
   Ints before(rank), after(rank);
+  for (const int64_t pad : *pads) {
+    if (pad < -kMostConstant || pad > kMostConstant) node.Unsupported("pads by ", pad);
+  }
   for (size_t i = 0; i < axes.size(); ++i) {
     before[static_cast<size_t>(axes[i])] = (*pads)[i];
     after[static_cast<size_t>(axes[i])] = (*pads)[i + axes.size()];

@@ -41,6 +41,9 @@ Variable PooledAlong(const OnnxNode& node, const Variable& x, const OnnxWindow& 
   if (extent < 1) node.Unsupported("pools axis ", dim, ", whose extent only a run knows");
   const int64_t windows = WindowsAlong(w, i, extent, ceil_mode);
   if (windows < 1) node.Invalid("its windows are larger than its input");
+  if (windows > kMostConstant / w.kernel[i]) {
+    node.Unsupported("has ", windows, " windows of ", w.kernel[i], " elements");
+  }
   Ints places;
   std::vector<float> shares;
   for (int64_t window = 0; window < windows; ++window) {

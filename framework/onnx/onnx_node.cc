@@ -34,6 +34,16 @@ Variable OnnxNode::In(size_t i) const {
   return builder_->Materialise(proto_.input(static_cast<int>(i)), inputs_[i]);
 }
 
+Variable OnnxNode::InOfRank(size_t i, size_t least, size_t most) const {
+  Variable variable = In(i);
+  const size_t rank = variable.dims().size();
+  if (rank < least || rank > most) {
+    Invalid("input ", i, " is of rank ", rank, ", expected ", least, least == most ? "" : " to ",
+            least == most ? "" : StrCat(most));
+  }
+  return variable;
+}
+
 const Tensor* OnnxNode::Known(size_t i) const {
   if (!Has(i)) Invalid("input ", i, " is absent");
   return inputs_[i]->known.get();

@@ -38,6 +38,8 @@ class OnnxNode {
 
   // Returns input i as a variable.
   Variable In(size_t i) const;
+  // The same, but refuses a variable of fewer than `least` or more than `most` axes.
+  Variable InOfRank(size_t i, size_t least, size_t most) const;
   // Returns the numbers of input i, nullptr if they depend on a run. Those of a weight are known as
   // well: an attribute that is made of them doesn't follow its training.
   const Tensor* Known(size_t i) const;

@@ -9,6 +9,13 @@ namespace skiff {
 
 using Ints = std::vector<int64_t>;
 
+namespace {
+
+// Products of two of them don't overflow.
+constexpr int64_t kMostOfWindow = int64_t{1} << 30;
+
+}  // namespace
+
 OnnxWindow WindowOf(const OnnxNode& node, const Variable& x, Ints kernel) {
   OnnxWindow w;
   const int64_t axes = static_cast<int64_t>(x.dims().size()) - 2;
@@ -25,6 +32,10 @@ OnnxWindow WindowOf(const OnnxNode& node, const Variable& x, Ints kernel) {
   for (size_t i = 0; i < w.axes; ++i) {
     if (w.kernel[i] < 1 || w.strides[i] < 1 || w.dilations[i] < 1) {
       node.Invalid("kernel, strides or dilations aren't positive");
+    }
+    for (const int64_t number : {w.kernel[i], w.strides[i], w.dilations[i], pads[i],
+                                 pads[i + static_cast<size_t>(axes)]}) {
+      if (number > kMostOfWindow) node.Unsupported("a number of its window is ", number);
     }
   }
   w.before.assign(pads.begin(), pads.begin() + axes);

@@ -116,8 +116,8 @@ unsigned long long Number(uint64_t mutant) { return mutant; }
 
 class MutantProcesses {
  public:
-  MutantProcesses(const std::vector<Seed>& seeds, const FuzzOptions& options)
-      : seeds_(seeds), options_(options), progress_(MakeProgress()) {
+  MutantProcesses(const MutantCheck& check, const FuzzOptions& options)
+      : check_(check), options_(options), progress_(MakeProgress()) {
     progress_->next = options.first;
   }
   ~MutantProcesses() { munmap(progress_, sizeof(Progress)); }
@@ -175,7 +175,7 @@ class MutantProcesses {
       for (uint64_t number; TakeNumber(&number);) {
         progress_->current[job] = number;
         StartClocks();
-        const MutantReport report = CheckMutant(MakeMutant(seeds_, number), *options_.registry);
+        const MutantReport report = check_(number);
         ++progress_->ends[static_cast<size_t>(report.end)];
         if (!report.problem.empty()) Fail(number, report.problem);
         if (!report.unverified.empty())
@@ -199,7 +199,7 @@ class MutantProcesses {
     }
   }
 
-  const std::vector<Seed>& seeds_;
+  const MutantCheck& check_;
   const FuzzOptions& options_;
   Progress* const progress_;
   const Lines lines_;
@@ -219,11 +219,11 @@ std::string KindOf(const std::string& message) {
   return kind;
 }
 
-FuzzResult RunMutants(const std::vector<Seed>& seeds, const FuzzOptions& options) {
+FuzzResult RunMutants(const MutantCheck& check, const FuzzOptions& options) {
   SKIFF_ENFORCE(options.count >= 1, kInvalidArgument, "0 mutants, expected at least 1");
   SKIFF_ENFORCE(options.jobs >= 1 && options.jobs <= kMostJobs, kInvalidArgument, options.jobs,
                 " jobs, expected 1 to ", kMostJobs);
-  return MutantProcesses(seeds, options).Run();
+  return MutantProcesses(check, options).Run();
 }
 
 std::string FailureOf(const Mutant& mutant) {

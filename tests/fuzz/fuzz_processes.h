@@ -3,11 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "framework/op/registry.h"
 #include "tests/fuzz/mutant_check.h"
 
 namespace skiff::fuzz {
@@ -16,8 +16,10 @@ struct FuzzOptions {
   uint64_t first = 0;  // number of the first mutant
   uint64_t count = 1;
   int jobs = 1;  // processes at a time, at most kMostJobs
-  const OpRegistry* registry = &DefaultOpRegistry();
 };
+
+// Returns what came of the mutant of that number.
+using MutantCheck = std::function<MutantReport(uint64_t number)>;
 
 inline constexpr int kMostJobs = 64;
 // After that many failures, no other mutant begins.
@@ -40,10 +42,10 @@ struct FuzzResult {
   Kinds only_verify;  // MutantReport::only_verify
 };
 
-// Runs mutants in processes with bounds on memory and time. Whatever ends such a process before its
-// work is done, be it a signal, an exception or an exit, is a failure of the mutant that it was at.
-// Throws an Error for a count below 1, and for jobs below 1 or above kMostJobs.
-FuzzResult RunMutants(const std::vector<Seed>& seeds, const FuzzOptions& options);
+// Checks mutants in processes with bounds on memory and time. Whatever ends such a process before
+// its work is done, be it a signal, an exception or an exit, is a failure of the mutant that it was
+// at. Throws an Error for a count below 1, and for jobs below 1 or above kMostJobs.
+FuzzResult RunMutants(const MutantCheck& check, const FuzzOptions& options);
 
 // Returns the message without numbers and quoted names, so that those of one kind are equal.
 std::string KindOf(const std::string& message);

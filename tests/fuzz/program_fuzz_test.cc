@@ -156,9 +156,8 @@ class PlantedFault : public ::testing::Test {
   }
 
   // y, of the faulty op, is in the scope, or the element of an array a that has n of them.
-  FuzzResult Run(const std::string& fault, FuzzOptions options, const FetchList& fetches = {"y"},
-                 bool is_kept = false) {
-    options.registry = &registry_;
+  FuzzResult Run(const std::string& fault, const FuzzOptions& options,
+                 const FetchList& fetches = {"y"}, bool is_kept = false) {
     const std::string text = StrCat(R"(program { block 0 {
       var x float32 [3]
       var i int64 [1]
@@ -173,12 +172,14 @@ class PlantedFault : public ::testing::Test {
       {Out: [n]} = lod_array_length(X: [a]))",
                                     "} }");
     const Tensor ones = Tensor::FromValues<float>({3}, {1, 1, 1});
-    return RunMutants({{.name = fault,
-                        .program = ParseProgramText(text),
-                        .variables = {{"y", ones}},
-                        .feeds = {{"x", Tensor::FromValues<float>({3}, {4, 5, 6})}},
-                        .fetches = fetches}},
-                      options);
+    const std::vector<Seed> seeds = {{.name = fault,
+                                      .program = ParseProgramText(text),
+                                      .variables = {{"y", ones}},
+                                      .feeds = {{"x", Tensor::FromValues<float>({3}, {4, 5, 6})}},
+                                      .fetches = fetches}};
+    return RunMutants(
+        [&](uint64_t number) { return CheckMutant(MakeMutant(seeds, number), registry_); },
+        options);
   }
 
   OpRegistry registry_;
@@ -287,8 +288,9 @@ TEST(ProgramFuzz, SeedsComputeTheSameBetweenGuards) {
 
 TEST(ProgramFuzz, MutantsComputeOrThrow) {
   if (FLAGS_mutant >= 0) return Explain(static_cast<uint64_t>(FLAGS_mutant));
-  const FuzzResult result = RunMutants(
-      Seeds(), {.first = FLAGS_first_mutant, .count = FLAGS_mutants, .jobs = FLAGS_jobs});
+  const FuzzResult result =
+      RunMutants([](uint64_t number) { return CheckMutant(MakeMutant(Seeds(), number)); },
+                 {.first = FLAGS_first_mutant, .count = FLAGS_mutants, .jobs = FLAGS_jobs});
   EXPECT_EQ(result.tried, FLAGS_mutants);
   for (const FuzzFailure& failure : result.failures) {
     ADD_FAILURE() << "--mutant=" << failure.mutant << ": " << failure.what;

@@ -14,23 +14,30 @@ std::vector<int64_t> Split(int64_t targets) {
   return sets;
 }
 
-void Choose(int64_t targets) {
-  hwy::SetSupportedTargetsForTest(targets);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+// The targets of this machine, less what the registry of ops has disabled by then. Asking the
+// processor takes longer than many a kernel, on a virtual machine.
+int64_t TargetsHere() {
+  static const int64_t targets = hwy::SupportedTargets();
+  return targets;
 }
 
 }  // namespace
 
 std::vector<int64_t> CompiledInstructionSets() { return Split(kCompiled); }
 
-std::vector<int64_t> InstructionSets() { return Split(hwy::SupportedTargets() & kCompiled); }
+std::vector<int64_t> InstructionSets() { return Split(TargetsHere() & kCompiled); }
 
 std::string InstructionSetName(int64_t instruction_set) { return hwy::TargetName(instruction_set); }
 
 InstructionSetLimit::InstructionSetLimit(int64_t instruction_set) {
-  Choose(hwy::SupportedTargets() & ~(instruction_set - 1));
+  const int64_t targets = TargetsHere() & ~(instruction_set - 1);
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(targets);
 }
 
-InstructionSetLimit::~InstructionSetLimit() { Choose(0); }
+InstructionSetLimit::~InstructionSetLimit() {
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(TargetsHere());
+}
 
 }  // namespace skiff::harness
