@@ -62,7 +62,7 @@ void CopyBlocks(const Program& from, const std::vector<bool>& selected, const Op
     if (!selected[i]) continue;
     for (const auto& var : source->vars()) copy->CreateVar(*var);
     for (const auto& op : source->ops()) {
-      if (keep_op(*op)) copy->AppendOp(*op);
+      if (keep_op(*op)) copy->AppendOpWithId(*op);
     }
   }
 }

@@ -188,6 +188,11 @@ Op* Block::InsertOp(size_t position, Op op) {
   return ops_.insert(place, std::make_unique<Op>(std::move(op)))->get();
 }
 
+Op* Block::AppendOpWithId(Op op) {
+  program_->ReserveOpIds(op.id + 1);
+  return ops_.emplace_back(std::make_unique<Op>(std::move(op))).get();
+}
+
 void Block::RemoveOps(size_t begin, size_t end) {
   SKIFF_ENFORCE(begin <= end && end <= ops_.size(), kOutOfRange, "block ", index_,
                 ": can't remove the ops [", begin, ", ", end, ") of ", ops_.size());
@@ -310,7 +315,7 @@ Block* Program::AppendBlock(int32_t parent) {
 }
 
 bool Program::HasOpId(int64_t id) const {
-  if (id >= next_op_id_) return false;  // the fast path of a clone, which appends ids in order
+  if (id >= next_op_id_) return false;
   return std::ranges::any_of(blocks_, [id](const auto& block) {
     return std::ranges::any_of(block->ops(), [id](const auto& op) { return op->id == id; });
   });

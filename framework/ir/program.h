@@ -149,6 +149,8 @@ class Block {
   // other op of the program has. Throws Error if `position` is greater than the number of ops.
   Op* AppendOp(Op op);
   Op* InsertOp(size_t position, Op op);
+  // Appends an op as it is. Requires that no op of the program has its id.
+  Op* AppendOpWithId(Op op);
   // Removes ops [begin, end). Throws Error unless begin <= end <= number of ops.
   void RemoveOps(size_t begin, size_t end);
   // Reorders the ops: op i becomes what op order[i] was. Ops not in `order` are removed. Throws
