@@ -18,25 +18,31 @@ std::vector<int64_t> Whole(const Tensor& tensor) {
 
 }  // namespace
 
-OnnxNode::OnnxNode(const onnx::NodeProto& proto, int64_t opset, bool widen_half,
-                   const std::string& folder, std::vector<OnnxValue*> inputs,
-                   std::vector<OnnxValue*> outputs, GraphBuilder* builder)
-    : proto_(proto),
-      opset_(opset),
-      widen_half_(widen_half),
-      folder_(folder),
-      inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)),
-      builder_(builder) {}
+OnnxNode::OnnxNode(const onnx::NodeProto& proto, const OnnxNodeContext& context,
+                   std::vector<OnnxValue*> inputs, std::vector<OnnxValue*> outputs)
+    : proto_(proto), context_(context), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
 
 Variable OnnxNode::In(size_t i) const {
   if (!Has(i)) Invalid("input ", i, " is absent");
-  return builder_->Materialise(proto_.input(static_cast<int>(i)), inputs_[i]);
+  return context_.builder->Materialise(inputs_[i]);
 }
 
 const Tensor* OnnxNode::Known(size_t i) const {
   if (!Has(i)) Invalid("input ", i, " is absent");
   return inputs_[i]->known.get();
+}
+
+const Tensor* OnnxNode::Own(size_t i) const {
+  const Tensor* known = Known(i);
+  return inputs_[i]->is_weight && inputs_[i]->readers != 1 ? nullptr : known;
+}
+
+Variable OnnxNode::MakeOwn(size_t i, const std::string& suffix, Tensor tensor) const {
+  OnnxValue value;
+  value.name = inputs_[i]->name + suffix;
+  value.known = std::make_shared<const Tensor>(std::move(tensor));
+  value.is_weight = inputs_[i]->is_weight;
+  return context_.builder->Make(value);
 }
 
 std::optional<std::vector<int64_t>> OnnxNode::KnownInts(size_t i) const {
@@ -154,13 +160,41 @@ std::vector<std::string> OnnxNode::StringList(std::string_view name) const {
 Tensor OnnxNode::TensorOf(std::string_view name) const {
   const AttributeProto* found = Find(name, AttributeProto::TENSOR);
   if (found == nullptr) Invalid("has no attribute \"", name, "\"");
-  Tensor tensor = TensorFromOnnx(found->t(), folder_);
-  return widen_half_ ? WidenedHalf(tensor) : tensor;
+  Tensor tensor = TensorFromOnnx(found->t(), context_.folder);
+  return widens_half() ? WidenedHalf(tensor) : tensor;
+}
+
+const onnx::GraphProto& OnnxNode::Graph(std::string_view name) const {
+  const AttributeProto* found = Find(name, AttributeProto::GRAPH);
+  if (found == nullptr || !found->has_g()) Invalid("has no graph \"", name, "\"");
+  return found->g();
+}
+
+std::vector<OnnxValuePtr> OnnxNode::Body(std::string_view name,
+                                         const std::vector<OnnxValuePtr>& inputs,
+                                         size_t output_count) const {
+  const onnx::GraphProto& graph = Graph(name);
+  const auto check = [&](const char* what, int found, size_t expected) {
+    if (static_cast<size_t>(found) == expected) return;
+    Invalid("its ", name, " has ", found, " ", what, ", expected ", expected);
+  };
+  check("inputs", graph.input_size(), inputs.size());
+  check("outputs", graph.output_size(), output_count);
+  std::vector<OnnxValuePtr> outputs = context_.convert(graph, inputs);
+  for (const OnnxValuePtr& output : outputs) {
+    if (output == nullptr) Invalid("its ", name, " gives an absent input");
+    if (output->is_poisoned) throw SpoiltGraph();
+  }
+  return outputs;
+}
+
+Variable OnnxNode::VariableOf(const OnnxValuePtr& value) const {
+  return context_.builder->Materialise(value.get());
 }
 
 std::optional<std::vector<int64_t>> OnnxNode::IntsSince(int64_t since, size_t i,
                                                         std::string_view name) const {
-  if (opset_ >= since) {
+  if (opset() >= since) {
     if (!Has(i)) return std::nullopt;
     return Ints(i);
   }
@@ -182,7 +216,11 @@ void OnnxNode::OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numb
 
 void OnnxNode::OutSame(size_t i, size_t k) const {
   if (!Has(k)) Invalid("input ", k, " is absent");
-  if (Wants(i)) *outputs_[i] = *inputs_[k];
+  OutValue(i, *inputs_[k]);
+}
+
+void OnnxNode::OutValue(size_t i, const OnnxValue& value) const {
+  if (Wants(i)) *outputs_[i] = value;
 }
 
 Variable OnnxNode::Emit(Op op, std::string_view slot) const {
@@ -213,7 +251,7 @@ DType OnnxNode::DTypeOfOnnx(int64_t data_type) const {
     Unsupported("makes ", OnnxTypeName(static_cast<int32_t>(data_type)),
                 ", which Skiff doesn't have");
   }
-  return widen_half_ && IsHalf(*dtype) ? DType::kFloat32 : *dtype;
+  return widens_half() && IsHalf(*dtype) ? DType::kFloat32 : *dtype;
 }
 
 std::string DescribeOnnxNode(const onnx::NodeProto& node, int64_t opset) {
@@ -231,7 +269,7 @@ OnnxConverter FindOnnxConverter(std::string_view op) {
          {ElementwiseConverters(), ShapeConverters(), SliceConverters(), PadConverters(),
           FillConverters(), ImageConverters(), IndexConverters(), ReduceConverters(),
           NnConverters(), RecurrentConverters(), ResizeConverters(), LossConverters(),
-          PoolConverters(), EinsumConverters(), AttentionConverters()}) {
+          PoolConverters(), EinsumConverters(), AttentionConverters(), ControlFlowConverters()}) {
       for (const OnnxConverterEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;
