@@ -21,8 +21,6 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Values = std::vector<OnnxValuePtr>;
 
-constexpr int64_t kMostCounted = int64_t{1} << 24;
-
 OnnxValuePtr ValueOf(const Variable& variable) {
   OnnxValue value;
   value.name = variable.name();
@@ -124,8 +122,9 @@ bool GoesOn(const onnx::GraphProto& graph, const std::string& given) {
 // the iterations have made, side by side.
 struct LoopForm {
   Variables initial;
-  size_t made = 0;  // outputs after the states
-  bool is_counted = false;
+  size_t made = 0;          // outputs after the states
+  bool is_counted = false;  // before it begins
+  bool never_runs = false;
 
   size_t states() const { return initial.size(); }
 };
@@ -142,8 +141,12 @@ LoopForm LoopFormOf(const OnnxNode& node) {
                  " outputs, its body has ", body.input_size(), " inputs and ", outputs, " outputs");
   }
   form.made = outputs - least;
-  const bool begins = !node.Has(1) || KnownFlag(node, 1).value_or(false);
-  form.is_counted = node.Has(0) && begins && GoesOn(body, body.input(1).name());
+  const auto begins = node.Has(1) ? KnownFlag(node, 1) : true;
+  const auto count = node.Has(0) ? node.KnownInts(0) : std::nullopt;
+  if (count && count->size() != 1) node.Invalid("its trip count isn't one number");
+  form.never_runs = begins == false || (count && (*count)[0] <= 0);
+  form.is_counted =
+      form.never_runs || (node.Has(0) && begins == true && GoesOn(body, body.input(1).name()));
   return form;
 }
 
@@ -161,18 +164,17 @@ Values Iterate(const OnnxNode& node, const LoopForm& form, const Variable& numbe
 }
 
 // Returns 0, 1, … up to the trip count.
-Variable Numbers(const OnnxNode& node) {
-  if (const auto count = node.KnownInts(0)) {
-    if (count->size() != 1) node.Invalid("its trip count isn't one number");
-    if ((*count)[0] > kMostCounted) node.Unsupported("runs ", (*count)[0], " iterations");
-    return layers::Range(0, (*count)[0]);
-  }
-  return NumbersBelow(layers::Reshape(node.In(0), {1}));
+Variable Numbers(const OnnxNode& node, const LoopForm& form) {
+  if (form.never_runs) return NumbersBelow(layers::FillConstant({1}, DType::kInt64, 0));
+  const auto count = node.KnownInts(0);
+  if (!count) return NumbersBelow(layers::Reshape(node.In(0), {1}));
+  if ((*count)[0] > kMostConstant) node.Unsupported("runs ", (*count)[0], " iterations");
+  return layers::Range(0, (*count)[0]);
 }
 
 // A loop whose iterations are counted before it begins.
 void CountedLoop(const OnnxNode& node, const LoopForm& form) {
-  const Variable numbers = Numbers(node);
+  const Variable numbers = Numbers(node, form);
   layers::StaticRnn rnn;
   rnn.Body([&] {
     const Variable number = rnn.StepInput(numbers);
@@ -238,10 +240,7 @@ void Loop(const OnnxNode& node) {
   for (size_t i = form.states(); i < node.output_count(); ++i) {
     makes_outputs = makes_outputs || node.Wants(i);
   }
-  const bool never = (node.Has(1) && KnownFlag(node, 1) == false) ||
-                     (node.Has(0) && node.KnownInts(0) && node.Ints(0) <= Ints{0});
-  if (never) {
-    if (makes_outputs) node.Unsupported("has outputs of no iteration");
+  if (form.never_runs && !makes_outputs) {
     for (size_t i = 0; i < node.output_count(); ++i) node.OutSame(i, i + 2);
     return;
   }

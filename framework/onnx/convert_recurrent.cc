@@ -131,6 +131,8 @@ void Recur(const OnnxNode& node, const RnnForm& form) {
 
 void Lstm(const OnnxNode& node) {
   node.CheckInputs(3, 8);
+  // Whether it bounds what the last activation reads, runtimes and ONNX's text see differently.
+  if (node.HasAttr("clip")) node.Unsupported("has a clip");
   Recur(node, {{0, 2, 3, 1}, "LSTM", {"Sigmoid", "Tanh", "Tanh"}});
 }
 

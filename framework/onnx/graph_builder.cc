@@ -116,6 +116,11 @@ Variable GraphBuilder::Make(const OnnxValue& value) {
   return MakePersistable(value.name, tensor, is_parameter);
 }
 
+const Tensor* GraphBuilder::Known(const std::string& variable) const {
+  const auto found = known_.find(variable);
+  return found == known_.end() ? nullptr : found->second.get();
+}
+
 GraphBuilder::NodeStart GraphBuilder::BeginNode() {
   made_in_node_.clear();
   Block* block = &CurrentBlock();

@@ -53,6 +53,8 @@ class GraphBuilder {
   Variable Materialise(OnnxValue* value);
   // Makes a variable of the numbers of a value in any case.
   Variable Make(const OnnxValue& value);
+  // Returns the numbers of a variable that follow from constants, nullptr for others.
+  const Tensor* Known(const std::string& variable) const;
   // Marks the ops that a node appends from now on.
   NodeStart BeginNode();
   // Computes the node's ops that follow from constants and known shapes, and sets the numbers in

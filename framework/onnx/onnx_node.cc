@@ -32,6 +32,11 @@ const Tensor* OnnxNode::Known(size_t i) const {
   return inputs_[i]->known.get();
 }
 
+ShiftedNumber OnnxNode::Shifted(size_t i) const {
+  return ShiftedNumberOf(In(i),
+                         [&](const std::string& name) { return context_.builder->Known(name); });
+}
+
 const Tensor* OnnxNode::Own(size_t i) const {
   const Tensor* known = Known(i);
   return inputs_[i]->is_weight && inputs_[i]->readers != 1 ? nullptr : known;

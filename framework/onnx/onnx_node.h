@@ -14,6 +14,7 @@
 #include "framework/ir/program.h"
 #include "framework/onnx/graph_builder.h"
 #include "framework/onnx/onnx.pb.h"
+#include "framework/onnx/shifted_number.h"
 
 namespace skiff {
 
@@ -64,6 +65,8 @@ class OnnxNode {
   // Returns numbers that were made of Own(i) as a weight or constant like it. A weight is named
   // like the input, with `suffix`.
   Variable MakeOwn(size_t i, const std::string& suffix, Tensor tensor) const;
+  // Returns how input i, a vector of one whole number, is computed from another number.
+  ShiftedNumber Shifted(size_t i) const;
   // Returns whole numbers of an input, nothing if they depend on a run.
   std::optional<std::vector<int64_t>> KnownInts(size_t i) const;
   // Returns the numbers of a vector or a scalar of dims, each at least 0, with -1 in place of a
