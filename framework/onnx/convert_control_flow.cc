@@ -8,6 +8,7 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/current_block.h"
+#include "framework/builder/math.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
@@ -20,13 +21,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 using Values = std::vector<OnnxValuePtr>;
-
-OnnxValuePtr ValueOf(const Variable& variable) {
-  OnnxValue value;
-  value.name = variable.name();
-  value.variable = variable;
-  return std::make_shared<OnnxValue>(std::move(value));
-}
 
 OnnxValuePtr True() {
   OnnxValue value;
@@ -48,9 +42,8 @@ Variable Scalar(const OnnxNode& node, const Variable& x, const char* what) {
   return x.dims().empty() ? x : layers::Reshape(x, {});
 }
 
-// Returns a bool that is known, nothing if it depends on data.
-std::optional<bool> KnownFlag(const OnnxNode& node, size_t i) {
-  const Tensor* known = node.Known(i);
+// Returns a condition that is known, nothing if it depends on data.
+std::optional<bool> FlagOf(const OnnxNode& node, const Tensor* known) {
   if (known == nullptr) return std::nullopt;
   if (known->dtype() != DType::kBool || known->element_count() != 1) {
     node.Invalid("its condition isn't one bool");
@@ -73,7 +66,7 @@ void CheckState(const OnnxNode& node, size_t i, const Variable& before, const Va
 
 void If(const OnnxNode& node) {
   node.CheckInputs(1, 1);
-  if (const auto condition = KnownFlag(node, 0)) {
+  if (const auto condition = FlagOf(node, node.Known(0))) {
     const Values results =
         node.Body(*condition ? "then_branch" : "else_branch", {}, node.output_count());
     for (size_t i = 0; i < results.size(); ++i) node.OutValue(i, *results[i]);
@@ -98,24 +91,27 @@ void If(const OnnxNode& node) {
   for (size_t i = 0; i < results.size(); ++i) node.Out(i, results[i]);
 }
 
-// Returns whether a graph gives its input `given` or the constant true as output 0, whatever the
-// data: by names alone.
-bool GoesOn(const onnx::GraphProto& graph, const std::string& given) {
-  std::string name = graph.output(0).name();
-  for (int i = graph.node_size(); i-- > 0;) {
-    const onnx::NodeProto& node = graph.node(i);
-    if (node.output_size() == 0 || node.output(0) != name) continue;
-    if (node.op_type() == "Constant" && node.attribute_size() == 1) {
-      const onnx::TensorProto& value = node.attribute(0).t();
+// Returns whether the body's condition is true whatever the data are: it is the one that the body
+// gets, or a constant.
+bool GoesOn(const OnnxNode& node, const onnx::GraphProto& body) {
+  std::string name = body.output(0).name();
+  for (int i = body.node_size(); i-- > 0;) {
+    const onnx::NodeProto& maker = body.node(i);
+    if (maker.output_size() == 0 || maker.output(0) != name) continue;
+    if (maker.op_type() == "Constant" && maker.attribute_size() == 1) {
+      const onnx::TensorProto& value = maker.attribute(0).t();
       const bool is_true = value.int32_data_size() == 1 ? value.int32_data(0) != 0
                                                         : value.raw_data() == std::string(1, '\1');
       return value.data_type() == onnx::TensorProto::BOOL && is_true;
     }
-    const bool passes = node.op_type() == "Identity" || node.op_type() == "Cast";
-    if (!passes || node.input_size() != 1) return false;
-    name = node.input(0);
+    const bool passes = maker.op_type() == "Identity" || maker.op_type() == "Cast";
+    if (!passes || maker.input_size() != 1) return false;
+    name = maker.input(0);
   }
-  return name == given;
+  if (name == body.input(1).name()) return true;
+  const Tensor* known = node.KnownAround(name);
+  return known != nullptr && known->dtype() == DType::kBool && known->element_count() == 1 &&
+         known->Item<bool>();
 }
 
 // A Loop: inputs are the trip count, the condition and the states; outputs are the states and what
@@ -141,12 +137,11 @@ LoopForm LoopFormOf(const OnnxNode& node) {
                  " outputs, its body has ", body.input_size(), " inputs and ", outputs, " outputs");
   }
   form.made = outputs - least;
-  const auto begins = node.Has(1) ? KnownFlag(node, 1) : true;
+  const auto begins = node.Has(1) ? FlagOf(node, node.Known(1)) : true;
   const auto count = node.Has(0) ? node.KnownInts(0) : std::nullopt;
   if (count && count->size() != 1) node.Invalid("its trip count isn't one number");
   form.never_runs = begins == false || (count && (*count)[0] <= 0);
-  form.is_counted =
-      form.never_runs || (node.Has(0) && begins == true && GoesOn(body, body.input(1).name()));
+  form.is_counted = form.never_runs || (node.Has(0) && begins == true && GoesOn(node, body));
   return form;
 }
 
@@ -167,7 +162,7 @@ Values Iterate(const OnnxNode& node, const LoopForm& form, const Variable& numbe
 Variable Numbers(const OnnxNode& node, const LoopForm& form) {
   if (form.never_runs) return NumbersBelow(layers::FillConstant({1}, DType::kInt64, 0));
   const auto count = node.KnownInts(0);
-  if (!count) return NumbersBelow(layers::Reshape(node.In(0), {1}));
+  if (!count) return NumbersBelow(layers::ElementwiseMax(layers::Reshape(node.In(0), {1}), 0.0));
   if ((*count)[0] > kMostConstant) node.Unsupported("runs ", (*count)[0], " iterations");
   return layers::Range(0, (*count)[0]);
 }

@@ -73,6 +73,13 @@ bool IsFree(const Program& program, const std::string& name) {
 
 }  // namespace
 
+OnnxValuePtr ValueOf(const Variable& variable) {
+  OnnxValue value;
+  value.name = variable.name();
+  value.variable = variable;
+  return std::make_shared<OnnxValue>(std::move(value));
+}
+
 GraphBuilder::GraphBuilder() : root_(&CurrentBlock()) {}
 
 Variable GraphBuilder::MakePersistable(const std::string& name, const Tensor& value,
@@ -95,6 +102,7 @@ Variable GraphBuilder::MakePersistable(const std::string& name, const Tensor& va
 
 Variable GraphBuilder::Materialise(OnnxValue* value) {
   if (value->variable.defined()) return value->variable;
+  SKIFF_ENFORCE(!value->items, kUnimplemented, "\"", value->name, "\" is a sequence");
   SKIFF_ENFORCE(value->known != nullptr, kInvalidArgument, "\"", value->name, "\" has no value");
   value->variable = Make(*value);
   if (known_.contains(value->variable.name())) made_in_node_.push_back(value);

@@ -16,6 +16,10 @@
 
 namespace skiff {
 
+struct OnnxValue;
+// Graphs hand their values to the graphs of nodes and functions inside.
+using OnnxValuePtr = std::shared_ptr<OnnxValue>;
+
 // A value that a graph names. Numbers that are known become a part of the program when a node asks
 // for their variable.
 struct OnnxValue {
@@ -24,13 +28,14 @@ struct OnnxValue {
   std::shared_ptr<const Tensor> known = nullptr;  // nullptr: nobody knows the numbers
   // Of whole numbers that aren't all known, such as the dims of a batch: -1 for the others.
   std::optional<std::vector<int64_t>> partly_known = {};
+  std::optional<std::vector<OnnxValuePtr>> items = {};  // of a sequence, which has nothing else
   bool is_weight = false;    // an initializer, which may change in a training
   bool is_poisoned = false;  // its node isn't supported
   int64_t readers = 0;       // of an initializer: how often its graph names it
 };
 
-// Graphs hand their values to the graphs of nodes and functions inside.
-using OnnxValuePtr = std::shared_ptr<OnnxValue>;
+// Returns a value that has a variable.
+OnnxValuePtr ValueOf(const Variable& variable);
 
 // Makes variables in the default main program: those of nodes in the current block, constants and
 // weights in the root block, where all blocks see them. Not thread-safe.

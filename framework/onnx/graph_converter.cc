@@ -24,6 +24,19 @@ bool HasGraph(const onnx::NodeProto& node) {
   });
 }
 
+// Returns the values and what sequences among them have in them.
+std::vector<OnnxValue*> TensorsOf(const std::vector<OnnxValue*>& values) {
+  std::vector<OnnxValue*> tensors;
+  for (OnnxValue* value : values) {
+    if (!value->items) {
+      tensors.push_back(value);
+      continue;
+    }
+    for (const OnnxValuePtr& item : *value->items) tensors.push_back(item.get());
+  }
+  return tensors;
+}
+
 OnnxValue Poisoned() {
   OnnxValue value;
   value.is_poisoned = true;
@@ -177,11 +190,9 @@ void GraphConverter::SetOutput(const std::string& name, OnnxValue value, OnnxFra
 }
 
 void GraphConverter::ConvertOp(const onnx::NodeProto& node, int index, OnnxFrame* frame) {
-  std::vector<OnnxValuePtr> read;
-  std::vector<OnnxValue*> inputs;
+  std::vector<OnnxValuePtr> inputs;
   for (const std::string& name : node.input()) {
-    read.push_back(name.empty() ? nullptr : frame->Find(name));
-    inputs.push_back(read.back().get());
+    inputs.push_back(name.empty() ? nullptr : frame->Find(name));
   }
   std::vector<OnnxValue> made(static_cast<size_t>(node.output_size()));
   std::vector<OnnxValue*> outputs;
@@ -196,27 +207,29 @@ void GraphConverter::ConvertOp(const onnx::NodeProto& node, int index, OnnxFrame
       .widen_half = options_.widen_half,
       .folder = folder_,
       .builder = builder_,
-      .convert = [&](const onnx::GraphProto& graph, const std::vector<OnnxValuePtr>& values) {
-        OnnxFrame inner(graph, frame);
-        for (int i = 0; i < graph.input_size(); ++i) {
-          inner.Alias(graph.input(i).name(), values[static_cast<size_t>(i)]);
-        }
-        AddInitializers(graph, &inner);
-        ConvertNodes(graph, &inner);
-        std::vector<OnnxValuePtr> results;
-        for (const auto& output : graph.output()) results.push_back(inner.Find(output.name()));
-        return results;
-      }};
+      .convert =
+          [&](const onnx::GraphProto& graph, const std::vector<OnnxValuePtr>& values) {
+            OnnxFrame inner(graph, frame);
+            for (int i = 0; i < graph.input_size(); ++i) {
+              inner.Alias(graph.input(i).name(), values[static_cast<size_t>(i)]);
+            }
+            AddInitializers(graph, &inner);
+            ConvertNodes(graph, &inner);
+            std::vector<OnnxValuePtr> results;
+            for (const auto& output : graph.output()) results.push_back(inner.Find(output.name()));
+            return results;
+          },
+      .find = [&](const std::string& name) { return frame->Find(name); }};
   const GraphBuilder::NodeStart start = builder_->BeginNode();
   const OnnxNode call(node, context, std::move(inputs), std::move(outputs));
   FindOnnxConverter(node.op_type())(call);
   for (const OnnxValue* value : wanted) {
-    SKIFF_ENFORCE(value->variable.defined() || value->known != nullptr, kUnimplemented,
-                  "it has an output that Skiff doesn't compute");
+    SKIFF_ENFORCE(value->variable.defined() || value->known != nullptr || value->items,
+                  kUnimplemented, "it has an output that Skiff doesn't compute");
   }
   builder_->MarkSites(start, path_, index);
   // The nodes of graphs inside are folded on their own.
-  if (!HasGraph(node)) builder_->Fold(start, wanted);
+  if (!HasGraph(node)) builder_->Fold(start, TensorsOf(wanted));
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     SetOutput(node.output(i), std::move(made[static_cast<size_t>(i)]), frame);

@@ -135,6 +135,10 @@ void Importer::AddFetches() {
                   "\" is there twice");
     const OnnxValuePtr value = frame_.Find(output.name());
     if (value->is_poisoned) continue;
+    if (value->items) {
+      converter_.Complain(true, StrCat("output \"", output.name(), "\" is a sequence"));
+      continue;
+    }
     builder_.BeginNode();
     Variable variable = builder_.Materialise(value.get());
     if (!builder_.Rename(variable, output.name())) {

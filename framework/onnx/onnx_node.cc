@@ -19,17 +19,26 @@ std::vector<int64_t> Whole(const Tensor& tensor) {
 }  // namespace
 
 OnnxNode::OnnxNode(const onnx::NodeProto& proto, const OnnxNodeContext& context,
-                   std::vector<OnnxValue*> inputs, std::vector<OnnxValue*> outputs)
+                   std::vector<OnnxValuePtr> inputs, std::vector<OnnxValue*> outputs)
     : proto_(proto), context_(context), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
 
-Variable OnnxNode::In(size_t i) const {
+const OnnxValuePtr& OnnxNode::Value(size_t i) const {
   if (!Has(i)) Invalid("input ", i, " is absent");
-  return context_.builder->Materialise(inputs_[i]);
+  return inputs_[i];
 }
 
-const Tensor* OnnxNode::Known(size_t i) const {
-  if (!Has(i)) Invalid("input ", i, " is absent");
-  return inputs_[i]->known.get();
+Variable OnnxNode::In(size_t i) const { return VariableOf(Value(i)); }
+
+const Tensor* OnnxNode::Known(size_t i) const { return Value(i)->known.get(); }
+
+const std::vector<OnnxValuePtr>& OnnxNode::Items(size_t i) const {
+  if (!Value(i)->items) Unsupported("input ", i, " isn't a sequence that is known");
+  return *Value(i)->items;
+}
+
+const Tensor* OnnxNode::KnownAround(const std::string& name) const {
+  const OnnxValuePtr value = context_.find(name);
+  return value == nullptr ? nullptr : value->known.get();
 }
 
 ShiftedNumber OnnxNode::Shifted(size_t i) const {
@@ -215,14 +224,15 @@ void OnnxNode::OutKnown(size_t i, Tensor tensor) const {
   if (Wants(i)) outputs_[i]->known = std::make_shared<const Tensor>(std::move(tensor));
 }
 
+void OnnxNode::OutItems(size_t i, std::vector<OnnxValuePtr> items) const {
+  if (Wants(i)) outputs_[i]->items = std::move(items);
+}
+
 void OnnxNode::OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const {
   if (Wants(i)) outputs_[i]->partly_known = std::move(numbers);
 }
 
-void OnnxNode::OutSame(size_t i, size_t k) const {
-  if (!Has(k)) Invalid("input ", k, " is absent");
-  OutValue(i, *inputs_[k]);
-}
+void OnnxNode::OutSame(size_t i, size_t k) const { OutValue(i, *Value(k)); }
 
 void OnnxNode::OutValue(size_t i, const OnnxValue& value) const {
   if (Wants(i)) *outputs_[i] = value;
@@ -274,7 +284,8 @@ OnnxConverter FindOnnxConverter(std::string_view op) {
          {ElementwiseConverters(), ShapeConverters(), SliceConverters(), PadConverters(),
           FillConverters(), ImageConverters(), IndexConverters(), ReduceConverters(),
           NnConverters(), RecurrentConverters(), ResizeConverters(), LossConverters(),
-          PoolConverters(), EinsumConverters(), AttentionConverters(), ControlFlowConverters()}) {
+          PoolConverters(), EinsumConverters(), AttentionConverters(), ControlFlowConverters(),
+          SequenceConverters()}) {
       for (const OnnxConverterEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

@@ -36,6 +36,8 @@ struct OnnxNodeContext {
   std::function<std::vector<OnnxValuePtr>(const onnx::GraphProto&,
                                           const std::vector<OnnxValuePtr>&)>
       convert;
+  // Returns what a name means for the node and its graphs, nullptr if it has no value.
+  std::function<OnnxValuePtr(const std::string&)> find;
 };
 
 // Every function throws an Error, which the import reports with the node: kUnimplemented for what
@@ -44,7 +46,7 @@ class OnnxNode {
  public:
   // `inputs` and `outputs` have an entry for each name; nullptr for an empty one.
   OnnxNode(const onnx::NodeProto& proto, const OnnxNodeContext& context,
-           std::vector<OnnxValue*> inputs, std::vector<OnnxValue*> outputs);
+           std::vector<OnnxValuePtr> inputs, std::vector<OnnxValue*> outputs);
 
   int64_t opset() const { return context_.opset; }
   bool widens_half() const { return context_.widen_half; }
@@ -56,6 +58,10 @@ class OnnxNode {
 
   // Returns input i as a variable.
   Variable In(size_t i) const;
+  // Returns input i, which is there.
+  const OnnxValuePtr& Value(size_t i) const;
+  // Returns what input i, a sequence, has in it.
+  const std::vector<OnnxValuePtr>& Items(size_t i) const;
   // Returns the numbers of input i, nullptr if they depend on a run. Those of a weight are known as
   // well: an attribute that is made of them doesn't follow its training.
   const Tensor* Known(size_t i) const;
@@ -65,6 +71,8 @@ class OnnxNode {
   // Returns numbers that were made of Own(i) as a weight or constant like it. A weight is named
   // like the input, with `suffix`.
   Variable MakeOwn(size_t i, const std::string& suffix, Tensor tensor) const;
+  // Returns the numbers of a value that the node's graphs see, nullptr if nobody knows them.
+  const Tensor* KnownAround(const std::string& name) const;
   // Returns how input i, a vector of one whole number, is computed from another number.
   ShiftedNumber Shifted(size_t i) const;
   // Returns whole numbers of an input, nothing if they depend on a run.
@@ -101,6 +109,8 @@ class OnnxNode {
 
   void Out(size_t i, const Variable& variable) const;
   void OutKnown(size_t i, Tensor tensor) const;
+  // Makes output i a sequence.
+  void OutItems(size_t i, std::vector<OnnxValuePtr> items) const;
   // Says what is known of an output that has a variable.
   void OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const;
   // Makes output i another name of input k (of a value), with what is known of it.
@@ -132,7 +142,7 @@ class OnnxNode {
 
   const onnx::NodeProto& proto_;
   const OnnxNodeContext& context_;
-  std::vector<OnnxValue*> inputs_;
+  std::vector<OnnxValuePtr> inputs_;
   std::vector<OnnxValue*> outputs_;
 };
 
@@ -159,6 +169,7 @@ std::vector<OnnxConverterEntry> IndexConverters();
 std::vector<OnnxConverterEntry> ReduceConverters();
 std::vector<OnnxConverterEntry> NnConverters();
 std::vector<OnnxConverterEntry> ControlFlowConverters();
+std::vector<OnnxConverterEntry> SequenceConverters();
 std::vector<OnnxConverterEntry> RecurrentConverters();
 std::vector<OnnxConverterEntry> ResizeConverters();
 std::vector<OnnxConverterEntry> LossConverters();

@@ -167,6 +167,30 @@ TEST(ImportOnnxLoop, Trains) {
               Pointwise(FloatNear(1e-4f), {2.0f + (1 + 5 + 17), 3.0f + (1 + (6 - 1) + (27 - 7))}));
 }
 
+// As PyTorch writes a loop over numbers. A loop whose condition depends on data wouldn't hand a
+// gradient to what its iterations make.
+TEST(ImportOnnxLoop, KnowsAConditionThatStaysTrue) {
+  for (const std::string from : {"c", "truth", "constant"}) {
+    LoopModel loop("count", "truth", {"last", "all"});
+    loop.builder.edit().Int("count", 3);
+    loop.builder.edit().Bool("truth", true);
+    if (from == "constant") {
+      onnx::NodeProto* node = loop.body().Node("Constant", {}, {"constant"});
+      onnx::AttributeProto* value = node->add_attribute();
+      value->set_name("value");
+      value->set_type(onnx::AttributeProto::TENSOR);
+      value->mutable_t()->set_data_type(onnx::TensorProto::BOOL);
+      value->mutable_t()->set_raw_data(std::string(1, '\1'));
+    }
+    loop.body().Node("Identity", {from}, {"go_on"});
+    loop.builder.Output("last", {2});
+    loop.builder.Output("all", {3, 2});
+    EXPECT_THAT(Trained(loop.builder, {{"x", Xs()}}, "all", "s0"),
+                Pointwise(FloatNear(1e-4f), {1.0f + (2 + 4 + 8), 1.0f + (3 + 9 + 27)}))
+        << from;
+  }
+}
+
 // The outer loop counts to 3; the inner one adds its own number and the outer one to the state.
 TEST(ImportOnnxLoop, NestsLoopsAndBranches) {
   ModelBuilder builder;
