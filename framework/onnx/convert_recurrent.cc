@@ -29,7 +29,9 @@ RecurrentLayer LayerOf(const OnnxNode& node, const RnnForm& form) {
     node.Invalid("direction = \"", direction, "\"");
   }
   layer.hidden = node.Int("hidden_size", 0);
-  if (layer.hidden < 1) node.Invalid("hidden_size = ", layer.hidden);
+  if (layer.hidden < 1 || layer.hidden > kMostConstant) {
+    node.Invalid("hidden_size = ", layer.hidden);
+  }
   layer.gates = static_cast<int64_t>(form.order.size());
   layer.is_lstm = layer.gates == 4;
   layer.batch_first = node.Int("layout", 0) != 0;
