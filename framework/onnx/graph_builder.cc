@@ -63,6 +63,20 @@ void Replace(const std::map<std::string, std::string>& names, Slots* slots) {
   }
 }
 
+void RenameVars(const std::map<std::string, std::string>& names, Block* block) {
+  std::vector<Var> renamed;
+  std::vector<std::string> old;
+  for (const auto& var : block->vars()) {
+    const auto found = names.find(var->name);
+    if (found == names.end() || found->second == var->name) continue;
+    old.push_back(var->name);
+    renamed.push_back(*var);
+    renamed.back().name = found->second;
+  }
+  block->RemoveVars(old);
+  for (Var& var : renamed) block->CreateVar(std::move(var));
+}
+
 // Returns whether no variable of any block has the name.
 bool IsFree(const Program& program, const std::string& name) {
   for (size_t i = 0; i < program.block_count(); ++i) {
@@ -246,20 +260,12 @@ bool GraphBuilder::Rename(const Variable& variable, const std::string& name) {
 void GraphBuilder::ApplyNames() {
   for (const std::string& name : reserved_) dropped_[root_].push_back(name);
   for (const auto& [block, names] : dropped_) block->RemoveVars(names);
-  std::vector<Var> renamed;
-  std::vector<std::string> old;
-  for (const auto& var : root_->vars()) {
-    const auto found = names_.find(var->name);
-    if (found == names_.end() || found->second == var->name) continue;
-    old.push_back(var->name);
-    renamed.push_back(*var);
-    renamed.back().name = found->second;
-  }
-  root_->RemoveVars(old);
-  for (Var& var : renamed) root_->CreateVar(std::move(var));
   const Program& program = *root_->program();
   for (size_t i = 0; i < program.block_count(); ++i) {
-    for (const auto& op : program.block(static_cast<int32_t>(i))->ops()) {
+    Block* block = program.block(static_cast<int32_t>(i));
+    // In a body, what an iteration makes of an output has the name of the output.
+    RenameVars(names_, block);
+    for (const auto& op : block->ops()) {
       Replace(names_, &op->inputs);
       Replace(names_, &op->outputs);
     }

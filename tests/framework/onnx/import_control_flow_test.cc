@@ -89,6 +89,15 @@ TEST(ImportOnnxLoop, RunsAsOftenAsAConstantSays) {
   EXPECT_THAT(results[1].ToVector<float>(), ElementsAre(-3, -2, -7, -5, -15, -14));
 }
 
+TEST(ImportOnnxLoop, HasTheNamesOfTheFileInItsBody) {
+  LoopModel loop = CountedLoop("count", {"last", "all"});
+  loop.builder.edit().Int("count", 3);
+  Executor exe;
+  const InferenceModel model = Imported(loop.builder, &exe);
+  EXPECT_THAT(model.program->root()->GetVar("all")->dims, ElementsAre(3, 2));
+  EXPECT_THAT(model.program->block(1)->GetVar("all")->dims, ElementsAre(2));
+}
+
 TEST(ImportOnnxLoop, RunsAsOftenAsDataSay) {
   for (const bool makes_outputs : {true, false}) {
     LoopModel loop =
