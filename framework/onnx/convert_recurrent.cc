@@ -1,83 +1,86 @@
-// Recurrent layers, by the op rnn.
+// Recurrent layers, by the op rnn if it has them, else written out as loops.
 #include <algorithm>
 #include <utility>
 
 #include "framework/builder/tensor.h"
 #include "framework/onnx/onnx_node.h"
+#include "framework/onnx/recurrence.h"
 
 namespace skiff {
 namespace {
 
 using Ints = std::vector<int64_t>;
 
-// A kind of cell: where Skiff's gates are among those of ONNX, and what the op calls it.
-struct Cell {
-  std::vector<size_t> order;
+// A kind of layer as the op rnn has it: where its gates are among those of ONNX.
+struct RnnForm {
+  Ints order;
   std::string mode;
   std::vector<std::string> activations;
-  bool has_cell_state = false;
 };
 
-struct Layer {
-  std::string direction;
-  int64_t directions = 1;
-  int64_t hidden = 0;
-  bool batch_first = false;
-};
-
-Layer LayerOf(const OnnxNode& node) {
-  Layer layer;
-  layer.direction = node.String("direction", "forward");
-  layer.hidden = node.Int("hidden_size", 0);
-  layer.batch_first = node.Int("layout", 0) != 0;
-  if (layer.direction == "bidirectional") {
+RecurrentLayer LayerOf(const OnnxNode& node, const RnnForm& form) {
+  RecurrentLayer layer;
+  const std::string direction = node.String("direction", "forward");
+  if (direction == "bidirectional") {
     layer.directions = 2;
-  } else if (layer.direction != "forward" && layer.direction != "reverse") {
-    node.Invalid("direction = \"", layer.direction, "\"");
+  } else if (direction == "reverse") {
+    layer.is_reverse = true;
+  } else if (direction != "forward") {
+    node.Invalid("direction = \"", direction, "\"");
   }
-  if (layer.direction == "reverse" && node.Has(4)) {
-    node.Unsupported("runs backwards over sequences of different lengths");
+  layer.hidden = node.Int("hidden_size", 0);
+  if (layer.hidden < 1 || layer.hidden > kMostConstant) {
+    node.Invalid("hidden_size = ", layer.hidden);
   }
-  if (layer.hidden < 1) node.Invalid("hidden_size = ", layer.hidden);
-  if (node.HasAttr("clip")) node.Unsupported("has a clip");
-  if (node.Int("input_forget", 0) != 0) node.Unsupported("has input_forget = 1");
+  layer.gates = static_cast<int64_t>(form.order.size());
+  layer.is_lstm = layer.gates == 4;
+  layer.batch_first = node.Int("layout", 0) != 0;
+  layer.activations = node.StringList("activations");
+  const size_t expected = form.activations.size() * static_cast<size_t>(layer.directions);
+  if (layer.activations.empty()) {
+    for (int64_t i = 0; i < layer.directions; ++i) {
+      layer.activations.insert(layer.activations.end(), form.activations.begin(),
+                               form.activations.end());
+    }
+  }
+  if (layer.activations.size() != expected) {
+    node.Invalid("has ", layer.activations.size(), " activations, expected ", expected);
+  }
   return layer;
 }
 
-void CheckActivations(const OnnxNode& node, const Cell& cell, const Layer& layer) {
-  const std::vector<std::string> activations = node.StringList("activations");
-  if (activations.empty()) return;
-  std::vector<std::string> expected;
-  for (int64_t i = 0; i < layer.directions; ++i) {
-    expected.insert(expected.end(), cell.activations.begin(), cell.activations.end());
+// Whether the op rnn has the layer.
+bool IsPlain(const OnnxNode& node, const RnnForm& form, const RecurrentLayer& layer) {
+  for (size_t i = 0; i < layer.activations.size(); ++i) {
+    if (layer.activations[i] != form.activations[i % form.activations.size()]) return false;
   }
-  if (activations != expected) node.Unsupported("has other activations than the usual ones");
+  // Its reset gate multiplies the product with the state, as cuDNN's.
+  if (layer.gates == 3 && node.Int("linear_before_reset", 0) == 0) return false;
+  return !node.HasAttr("clip") && node.Int("input_forget", 0) == 0 && !node.Has(7) &&
+         !(layer.is_reverse && node.Has(4));
 }
 
-// Part `direction` of an input that has one for each, with the gates in Skiff's order.
-Variable Gates(const Variable& all, int64_t direction, int64_t from, const Cell& cell,
-               int64_t hidden) {
-  const Variable part = layers::Slice(
-      all, {.axes = {0}, .starts = {direction}, .ends = {direction + 1}, .decrease_axis = {0}});
-  std::vector<Variable> gates;
-  for (const size_t gate : cell.order) {
-    const int64_t start = from + static_cast<int64_t>(gate) * hidden;
-    gates.push_back(
-        layers::Slice(part, {.axes = {0}, .starts = {start}, .ends = {start + hidden}}));
-  }
-  return gates.size() == 1 ? gates[0] : layers::Concat(gates, 0);
-}
-
-std::vector<std::string> WeightNames(const OnnxNode& node, const Cell& cell, const Layer& layer) {
-  const auto width = static_cast<int64_t>(cell.order.size()) * layer.hidden;
+std::vector<std::string> WeightNames(const OnnxNode& node, const RnnForm& form,
+                                     const RecurrentLayer& layer) {
+  const int64_t width = layer.gates * layer.hidden;
   std::vector<std::string> names;
   std::vector<std::string> biases;
-  for (int64_t i = 0; i < layer.directions; ++i) {
+  for (int64_t direction = 0; direction < layer.directions; ++direction) {
     for (const size_t input : {size_t{1}, size_t{2}}) {
-      names.push_back(Gates(node.In(input), i, 0, cell, layer.hidden).name());
-      const int64_t from = input == 1 ? 0 : width;
-      const Variable bias = node.Has(3) ? Gates(node.In(3), i, from, cell, layer.hidden)
-                                        : layers::FillConstant({width}, node.In(1).dtype(), 0.0);
+      const auto gates_from = [&](int64_t from) {
+        std::vector<WeightRows> rows;
+        for (const int64_t gate : form.order) {
+          const int64_t begin = from + gate * layer.hidden;
+          rows.push_back({.begin = begin, .end = begin + layer.hidden});
+        }
+        return rows;
+      };
+      const Variable weight = RowsOf(node, layer, input, direction, gates_from(0), "");
+      names.push_back(weight.name());
+      const Variable bias =
+          node.Has(3) ? RowsOf(node, layer, 3, direction, gates_from(input == 1 ? 0 : width),
+                               input == 1 ? ".input" : ".hidden")
+                      : layers::FillConstant({width}, weight.dtype(), 0.0);
       biases.push_back(bias.name());
     }
   }
@@ -85,58 +88,58 @@ std::vector<std::string> WeightNames(const OnnxNode& node, const Cell& cell, con
   return names;
 }
 
-// [directions, batch, hidden], zeros for an absent input.
-Variable StateOf(const OnnxNode& node, size_t i, const Variable& x, const Layer& layer) {
-  if (node.Has(i)) {
-    return layer.batch_first ? layers::Transpose(node.In(i), {1, 0, 2}) : node.In(i);
-  }
-  return layers::FillConstantBatchSizeLike(x, {layer.directions, -1, layer.hidden}, x.dtype(), 0.0,
-                                           {.input_dim_idx = 1, .output_dim_idx = 1});
-}
-
-void Recur(const OnnxNode& node, const Cell& cell) {
-  const Layer layer = LayerOf(node);
-  CheckActivations(node, cell, layer);
-  Variable x = layer.batch_first ? layers::Transpose(node.In(0), {1, 0, 2}) : node.In(0);
-  if (layer.direction == "reverse") x = layers::Flip(x, {0});
+RecurrentResults ByRnn(const OnnxNode& node, const RnnForm& form, const RecurrentLayer& layer,
+                       const Variable& input) {
+  const Variable x = layer.is_reverse ? layers::Flip(input, {0}) : input;
   const LayerCall call("rnn", "", std::source_location::current());
   Op op("rnn");
-  op.SetInput("Input", {x.name()}).SetInput("WeightList", WeightNames(node, cell, layer));
-  std::vector<std::string> before = {StateOf(node, 5, x, layer).name()};
-  std::vector<Variable> after = {call.NewOutput()};
-  if (cell.has_cell_state) {
-    before.push_back(StateOf(node, 6, x, layer).name());
-    after.push_back(call.NewOutput());
+  op.SetInput("Input", {x.name()}).SetInput("WeightList", WeightNames(node, form, layer));
+  RecurrentResults results;
+  std::vector<std::string> before;
+  std::vector<std::string> after;
+  for (const size_t state : {size_t{5}, size_t{6}}) {
+    if (state == 6 && !layer.is_lstm) continue;
+    before.push_back(FirstState(node, layer, state, x).name());
+    results.last.push_back(call.NewOutput());
+    after.push_back(results.last.back().name());
   }
-  std::vector<std::string> after_names;
-  for (const Variable& state : after) after_names.push_back(state.name());
-  op.SetInput("PreState", before).SetOutput("State", after_names);
+  op.SetInput("PreState", before).SetOutput("State", after);
   if (node.Has(4)) op.SetInput("SequenceLength", {node.In(4).name()});
-  const Variable out = call.NewOutput();
-  op.SetOutput("Out", {out.name()}).SetOutput("DropoutState", {call.NewSavedOutput()});
+  results.out = call.NewOutput();
+  op.SetOutput("Out", {results.out.name()}).SetOutput("DropoutState", {call.NewSavedOutput()});
   op.SetOutput("Reserve", {call.NewSavedOutput()});
   op.SetAttr("is_bidirec", layer.directions == 2).SetAttr("hidden_size", layer.hidden);
-  op.SetAttr("input_size", x.dims().back()).SetAttr("mode", cell.mode);
+  op.SetAttr("input_size", x.dims().back()).SetAttr("mode", form.mode);
   call.Append(std::move(op));
+  if (layer.is_reverse) results.out = layers::Flip(results.out, {0});
+  return results;
+}
+
+void Recur(const OnnxNode& node, const RnnForm& form) {
+  const RecurrentLayer layer = LayerOf(node, form);
+  const Variable x = layer.batch_first ? layers::Transpose(node.In(0), {1, 0, 2}) : node.In(0);
+  if (x.dims().size() != 3)
+    node.Invalid("input 0 is of shape ", Shape(x.dims()), ", expected 3 dims");
+  const RecurrentResults results =
+      IsPlain(node, form, layer) ? ByRnn(node, form, layer, x) : WrittenOut(node, layer, x);
   // [time, batch, directions · hidden] to [time, directions, batch, hidden].
-  Variable y = layers::Reshape(out, {0, 0, layer.directions, layer.hidden});
-  if (layer.direction == "reverse") y = layers::Flip(y, {0});
+  const Variable y = layers::Reshape(results.out, {0, 0, layer.directions, layer.hidden});
   node.Out(0, layers::Transpose(y, layer.batch_first ? Ints{1, 0, 2, 3} : Ints{0, 2, 1, 3}));
-  for (size_t i = 0; i < after.size(); ++i) {
-    node.Out(i + 1, layer.batch_first ? layers::Transpose(after[i], {1, 0, 2}) : after[i]);
+  for (size_t i = 0; i < results.last.size(); ++i) {
+    const Variable& last = results.last[i];
+    node.Out(i + 1, layer.batch_first ? layers::Transpose(last, {1, 0, 2}) : last);
   }
 }
 
 void Lstm(const OnnxNode& node) {
   node.CheckInputs(3, 8);
-  if (node.Has(7)) node.Unsupported("has peepholes");
-  Recur(node, {{0, 2, 3, 1}, "LSTM", {"Sigmoid", "Tanh", "Tanh"}, true});
+  // Whether it bounds what the last activation reads, runtimes and ONNX's text see differently.
+  if (node.HasAttr("clip")) node.Unsupported("has a clip");
+  Recur(node, {{0, 2, 3, 1}, "LSTM", {"Sigmoid", "Tanh", "Tanh"}});
 }
 
 void Gru(const OnnxNode& node) {
   node.CheckInputs(3, 6);
-  // Skiff's reset gate multiplies the product with the state, as cuDNN's.
-  if (node.Int("linear_before_reset", 0) == 0) node.Unsupported("has linear_before_reset = 0");
   Recur(node, {{1, 0, 2}, "GRU", {"Sigmoid", "Tanh"}});
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/builder/current_block.h"
 #include "framework/builder/tensor.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
@@ -67,6 +68,16 @@ void SliceInRun(const OnnxNode& node) {
   }
   for (const int64_t step : node.Ints(4)) {
     if (step != 1) node.Unsupported("has the step ", step, " and bounds that depend on a run");
+  }
+  if (axes.size() == 1 && count == 1 && CurrentBlock().parent() != nullptr) {
+    // An iteration can't choose how many elements there are, but which ones.
+    const ShiftedNumber start = node.Shifted(1);
+    const ShiftedNumber end = node.Shifted(2);
+    const int64_t extent = end.by - start.by;
+    if (start.base == end.base && extent > 0 && extent <= kMostConstant) {
+      const Variable first = layers::Cast(node.In(1), DType::kInt64);
+      return node.Out(0, layers::Gather(x, first + layers::Range(0, extent), axes[0]));
+    }
   }
   Op op("slice");
   op.SetInput("Input", {x.name()});

@@ -63,20 +63,49 @@ void Replace(const std::map<std::string, std::string>& names, Slots* slots) {
   }
 }
 
+void RenameVars(const std::map<std::string, std::string>& names, Block* block) {
+  std::vector<Var> renamed;
+  std::vector<std::string> old;
+  for (const auto& var : block->vars()) {
+    const auto found = names.find(var->name);
+    if (found == names.end() || found->second == var->name) continue;
+    old.push_back(var->name);
+    renamed.push_back(*var);
+    renamed.back().name = found->second;
+  }
+  block->RemoveVars(old);
+  for (Var& var : renamed) block->CreateVar(std::move(var));
+}
+
+// Returns whether no variable of any block has the name.
+bool IsFree(const Program& program, const std::string& name) {
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    if (program.block(static_cast<int32_t>(i))->FindLocalVar(name) != nullptr) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-GraphBuilder::GraphBuilder() : block_(&CurrentBlock()) {}
+OnnxValuePtr ValueOf(const Variable& variable) {
+  OnnxValue value;
+  value.name = variable.name();
+  value.variable = variable;
+  return std::make_shared<OnnxValue>(std::move(value));
+}
+
+GraphBuilder::GraphBuilder() : root_(&CurrentBlock()) {}
 
 Variable GraphBuilder::MakePersistable(const std::string& name, const Tensor& value,
                                        bool is_parameter) {
-  Var var{.name = block_->program()->UniqueName("weight")};
+  Var var{.name = root_->program()->UniqueName("weight")};
   var.dtype = value.dtype();
   var.dims = value.shape().ToVector();
   var.persistable = true;
   var.is_parameter = is_parameter;
   var.stop_gradient = !is_parameter;
-  const Variable variable(block_, var.name);
-  block_->CreateVar(std::move(var));
+  const Variable variable(root_, var.name);
+  root_->CreateVar(std::move(var));
   // Two names of one initializer are two weights: a writer that has found equal ones may have
   // joined them, and an update of one isn't one of the other.
   const bool is_own = buffers_.insert(value.raw_data()).second;
@@ -85,37 +114,53 @@ Variable GraphBuilder::MakePersistable(const std::string& name, const Tensor& va
   return variable;
 }
 
-Variable GraphBuilder::Materialise(const std::string& name, OnnxValue* value) {
+Variable GraphBuilder::Materialise(OnnxValue* value) {
   if (value->variable.defined()) return value->variable;
-  SKIFF_ENFORCE(value->known != nullptr, kInvalidArgument, "\"", name, "\" has no value");
-  const Tensor& tensor = *value->known;
-  const bool is_parameter = value->is_weight && IsFloat(tensor.dtype()) &&
-                            tensor.element_count() > 0 && tensor.shape().rank() > 0;
-  if (!is_parameter && tensor.element_count() <= kMostInProgram && tensor.element_count() > 0) {
-    value->variable = MakeConstant(tensor);
-  }
-  if (!value->variable.defined()) {
-    value->variable = MakePersistable(name, tensor, is_parameter);
-    return value->variable;
-  }
-  known_[value->variable.name()] = value->known;
-  made_in_node_.push_back(value);
+  SKIFF_ENFORCE(!value->items, kUnimplemented, "\"", value->name, "\" is a sequence");
+  SKIFF_ENFORCE(value->known != nullptr, kInvalidArgument, "\"", value->name, "\" has no value");
+  value->variable = Make(*value);
+  if (known_.contains(value->variable.name())) made_in_node_.push_back(value);
   return value->variable;
 }
 
-void GraphBuilder::BeginNode() {
-  first_op_ = block_->ops().size();
-  first_var_ = block_->vars().size();
-  made_in_node_.clear();
+Variable GraphBuilder::Make(const OnnxValue& value) {
+  const Tensor& tensor = *value.known;
+  const bool is_parameter = value.is_weight && IsFloat(tensor.dtype()) &&
+                            tensor.element_count() > 0 && tensor.shape().rank() > 0;
+  if (!is_parameter && tensor.element_count() <= kMostInProgram && tensor.element_count() > 0) {
+    const BlockGuard guard(root_);
+    const Variable constant = MakeConstant(tensor);
+    if (constant.defined()) {
+      known_[constant.name()] = value.known;
+      return constant;
+    }
+  }
+  return MakePersistable(value.name, tensor, is_parameter);
 }
 
-void GraphBuilder::FoldOp(const Op& op) {
+const Tensor* GraphBuilder::Known(const std::string& variable) const {
+  const auto found = known_.find(variable);
+  return found == known_.end() ? nullptr : found->second.get();
+}
+
+GraphBuilder::NodeStart GraphBuilder::BeginNode() {
+  made_in_node_.clear();
+  Block* block = &CurrentBlock();
+  return {.block = block,
+          .op = block->ops().size(),
+          .var = block->vars().size(),
+          .root_op = root_->ops().size(),
+          .root_var = root_->vars().size(),
+          .block_count = root_->program()->block_count()};
+}
+
+void GraphBuilder::FoldOp(const Block& block, const Op& op) {
   const OpRegistry& registry = DefaultOpRegistry();
   const OpDef& def = registry.Get(op.type);
   std::vector<TensorMeta> inputs;
   for (const SlotDef& slot : def.inputs) {
     for (const std::string& name : op.Input(slot.name)) {
-      const Var* var = block_->FindVar(name);
+      const Var* var = block.FindVar(name);
       if (var == nullptr) return;
       TensorMeta meta = MetaOf(*var);
       const auto known = known_.find(name);
@@ -127,7 +172,7 @@ void GraphBuilder::FoldOp(const Op& op) {
   const std::vector<std::string> names = OutputOrder(def, op);
   std::vector<TensorMeta> outputs;
   for (const std::string& name : names) {
-    const Var* var = block_->FindVar(name);
+    const Var* var = block.FindVar(name);
     outputs.push_back(var == nullptr ? TensorMeta() : MetaOf(*var));
   }
   OpContext context(op, def, std::move(inputs), std::move(outputs));
@@ -144,19 +189,25 @@ void GraphBuilder::FoldOp(const Op& op) {
   }
 }
 
-void GraphBuilder::RemoveNodeOps() {
-  block_->RemoveOps(first_op_, block_->ops().size());
-  for (size_t i = first_var_; i < block_->vars().size(); ++i) {
-    const std::string& name = block_->vars()[i]->name;
+void GraphBuilder::RemoveOps(Block* block, size_t first_op, size_t first_var) {
+  block->RemoveOps(first_op, block->ops().size());
+  for (size_t i = first_var; i < block->vars().size(); ++i) {
+    const std::string& name = block->vars()[i]->name;
     if (weights_.contains(name)) continue;
     known_.erase(name);
-    dropped_.push_back(name);
+    dropped_[block].push_back(name);
   }
+}
+
+void GraphBuilder::RemoveNode(const NodeStart& start) {
+  RemoveOps(start.block, start.op, start.var);
+  if (start.block != root_) RemoveOps(root_, start.root_op, start.root_var);
   for (OnnxValue* value : made_in_node_) value->variable = {};
 }
 
-void GraphBuilder::Fold(const std::vector<OnnxValue*>& outputs) {
-  for (size_t i = first_op_; i < block_->ops().size(); ++i) FoldOp(*block_->ops()[i]);
+void GraphBuilder::Fold(const NodeStart& start, const std::vector<OnnxValue*>& outputs) {
+  const Block& block = *start.block;
+  for (size_t i = start.op; i < block.ops().size(); ++i) FoldOp(block, *block.ops()[i]);
   bool are_known = !outputs.empty();
   for (OnnxValue* output : outputs) {
     if (output->known != nullptr || !output->variable.defined()) continue;
@@ -166,57 +217,58 @@ void GraphBuilder::Fold(const std::vector<OnnxValue*>& outputs) {
   }
   if (!are_known) return;
   for (OnnxValue* output : outputs) {
-    const bool is_own = output->variable.defined() &&
-                        std::ranges::any_of(block_->vars().begin() + static_cast<long>(first_var_),
-                                            block_->vars().end(), [&](const auto& var) {
-                                              return var->name == output->variable.name();
-                                            });
+    const bool is_own =
+        output->variable.defined() &&
+        std::ranges::any_of(block.vars().begin() + static_cast<long>(start.var), block.vars().end(),
+                            [&](const auto& var) { return var->name == output->variable.name(); });
     if (is_own && !weights_.contains(output->variable.name())) output->variable = {};
   }
-  RemoveNodeOps();
+  RemoveNode(start);
 }
 
-void GraphBuilder::MarkSites(const std::string& file, int node) {
-  for (size_t i = first_op_; i < block_->ops().size(); ++i) {
-    block_->ops()[i]->site = {.file = file, .line = node};
+void GraphBuilder::MarkSites(const NodeStart& start, const std::string& file, int node) {
+  const auto mark = [&](const Block& block, size_t first) {
+    for (size_t i = first; i < block.ops().size(); ++i) {
+      CreationSite& site = block.ops()[i]->site;
+      if (site.file != file) site = {.file = file, .line = node};
+    }
+  };
+  mark(*start.block, start.op);
+  mark(*root_, start.root_op);
+  const Program& program = *root_->program();
+  for (size_t i = start.block_count; i < program.block_count(); ++i) {
+    mark(*program.block(static_cast<int32_t>(i)), 0);
   }
+}
+
+void GraphBuilder::Reserve(const std::string& name) {
+  if (root_->FindLocalVar(name) == nullptr) root_->CreateVar({.name = name});
+  reserved_.insert(name);
 }
 
 bool GraphBuilder::Rename(const Variable& variable, const std::string& name) {
-  const auto [entry, is_new] = names_.try_emplace(variable.name(), name);
-  if (is_new && !taken_.insert(name).second) {
-    names_.erase(entry);
-    return false;
-  }
-  return entry->second == name;
+  const auto entry = names_.find(variable.name());
+  if (entry != names_.end()) return entry->second == name;
+  const bool has_it = variable.name() == name;
+  const bool is_free = has_it || reserved_.contains(name) || IsFree(*root_->program(), name);
+  if (!is_free || !taken_.insert(name).second) return false;
+  if (!has_it) Reserve(name);
+  names_.emplace(variable.name(), name);
+  return true;
 }
 
 void GraphBuilder::ApplyNames() {
-  block_->RemoveVars(dropped_);
-  // What the file doesn't name makes room for what it names.
-  for (const auto& var : block_->vars()) {
-    if (names_.contains(var->name) || !taken_.contains(var->name)) continue;
-    std::string name;
-    do {
-      name = block_->program()->UniqueName(var->name);
-    } while (taken_.contains(name));
-    taken_.insert(name);
-    names_.emplace(var->name, name);
-  }
-  std::vector<Var> renamed;
-  std::vector<std::string> old;
-  for (const auto& var : block_->vars()) {
-    const auto found = names_.find(var->name);
-    if (found == names_.end() || found->second == var->name) continue;
-    old.push_back(var->name);
-    renamed.push_back(*var);
-    renamed.back().name = found->second;
-  }
-  block_->RemoveVars(old);
-  for (Var& var : renamed) block_->CreateVar(std::move(var));
-  for (const auto& op : block_->ops()) {
-    Replace(names_, &op->inputs);
-    Replace(names_, &op->outputs);
+  for (const std::string& name : reserved_) dropped_[root_].push_back(name);
+  for (const auto& [block, names] : dropped_) block->RemoveVars(names);
+  const Program& program = *root_->program();
+  for (size_t i = 0; i < program.block_count(); ++i) {
+    Block* block = program.block(static_cast<int32_t>(i));
+    // In a body, what an iteration makes of an output has the name of the output.
+    RenameVars(names_, block);
+    for (const auto& op : block->ops()) {
+      Replace(names_, &op->inputs);
+      Replace(names_, &op->outputs);
+    }
   }
 }
 

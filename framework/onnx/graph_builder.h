@@ -16,35 +16,64 @@
 
 namespace skiff {
 
+struct OnnxValue;
+// Graphs hand their values to the graphs of nodes and functions inside.
+using OnnxValuePtr = std::shared_ptr<OnnxValue>;
+
 // A value that a graph names. Numbers that are known become a part of the program when a node asks
 // for their variable.
 struct OnnxValue {
+  std::string name = {};                          // in the file
   Variable variable = {};                         // undefined: not in the program so far
   std::shared_ptr<const Tensor> known = nullptr;  // nullptr: nobody knows the numbers
   // Of whole numbers that aren't all known, such as the dims of a batch: -1 for the others.
   std::optional<std::vector<int64_t>> partly_known = {};
+  std::optional<std::vector<OnnxValuePtr>> items = {};  // of a sequence, which has nothing else
   bool is_weight = false;    // an initializer, which may change in a training
   bool is_poisoned = false;  // its node isn't supported
+  int64_t readers = 0;       // of an initializer: how often its graph names it
 };
 
-// Makes variables in the root block of the default main program. Not thread-safe.
+// Returns a value that has a variable.
+OnnxValuePtr ValueOf(const Variable& variable);
+
+// Makes variables in the default main program: those of nodes in the current block, constants and
+// weights in the root block, where all blocks see them. Not thread-safe.
 class GraphBuilder {
  public:
   GraphBuilder();
 
+  // Where a node begins.
+  struct NodeStart {
+    Block* block = nullptr;
+    size_t op = 0;
+    size_t var = 0;
+    size_t root_op = 0;
+    size_t root_var = 0;
+    size_t block_count = 0;
+  };
+
   // Returns the variable of a value, and makes it if there is none: a parameter, a constant, or a
   // persistable for many numbers that aren't trained.
-  Variable Materialise(const std::string& name, OnnxValue* value);
+  Variable Materialise(OnnxValue* value);
+  // Makes a variable of the numbers of a value in any case.
+  Variable Make(const OnnxValue& value);
+  // Returns the numbers of a variable that follow from constants, nullptr for others.
+  const Tensor* Known(const std::string& variable) const;
   // Marks the ops that a node appends from now on.
-  void BeginNode();
+  NodeStart BeginNode();
   // Computes the node's ops that follow from constants and known shapes, and sets the numbers in
-  // `outputs`. If each of `outputs` is then known, removes the node's ops and their variables.
-  void Fold(const std::vector<OnnxValue*>& outputs);
-  // Names the ops since BeginNode as made by line `node` of `file`.
-  void MarkSites(const std::string& file, int node);
+  // `outputs`. If each of `outputs` is then known, removes the node's ops and their variables. The
+  // node has no graphs inside.
+  void Fold(const NodeStart& start, const std::vector<OnnxValue*>& outputs);
+  // Names the node's ops, but for those of other nodes in its graphs, as made by line `node` of
+  // `file`.
+  void MarkSites(const NodeStart& start, const std::string& file, int node);
 
-  // Lets a variable have another name in the finished program, unless it has one already. Returns
-  // whether the variable has that name now.
+  // Keeps a name for the variable that is to have it, so that no other one gets it.
+  void Reserve(const std::string& name);
+  // Lets a variable of the root block have another name in the finished program, unless it has one
+  // already, or another variable has the name. Returns whether the variable has that name now.
   bool Rename(const Variable& variable, const std::string& name);
   // Gives the variables their names, in all ops.
   void ApplyNames();
@@ -53,21 +82,21 @@ class GraphBuilder {
 
  private:
   Variable MakePersistable(const std::string& name, const Tensor& value, bool is_parameter);
-  void FoldOp(const Op& op);
-  void RemoveNodeOps();
+  void FoldOp(const Block& block, const Op& op);
+  void RemoveOps(Block* block, size_t first_op, size_t first_var);
+  void RemoveNode(const NodeStart& start);
 
-  Block* block_;
-  size_t first_op_ = 0;   // of the node
-  size_t first_var_ = 0;  // of the node
-  std::vector<OnnxValue*> made_in_node_;
+  Block* root_;
+  std::vector<OnnxValue*> made_in_node_;  // constants
   // By the names in the unfinished program.
   std::unordered_map<std::string, std::shared_ptr<const Tensor>> known_;
   // Variables of removed ops. All of them go at once at the end: each removal looks at all others.
-  std::vector<std::string> dropped_;
+  std::map<Block*, std::vector<std::string>> dropped_;
   std::map<std::string, Tensor> weights_;
   std::set<const void*> buffers_;  // of weights
   std::map<std::string, std::string> names_;
   std::set<std::string> taken_;
+  std::set<std::string> reserved_;  // each has a variable until the names are applied
 };
 
 }  // namespace skiff

@@ -47,6 +47,17 @@ void CollectReads(const onnx::NodeProto& node, Names* reads) {
   }
 }
 
+void CountReaders(const onnx::GraphProto& graph, std::unordered_map<std::string, int64_t>* counts) {
+  for (const auto& output : graph.output()) ++(*counts)[output.name()];
+  for (const auto& node : graph.node()) {
+    for (const std::string& name : node.input()) ++(*counts)[name];
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) CountReaders(attribute.g(), counts);
+      for (const auto& inner : attribute.graphs()) CountReaders(inner, counts);
+    }
+  }
+}
+
 class Sorter {
  public:
   Sorter(const onnx::GraphProto& graph, const std::set<std::string>& outer)
@@ -145,6 +156,12 @@ class Sorter {
 
 std::vector<int> OnnxNodeOrder(const onnx::GraphProto& graph, const std::set<std::string>& outer) {
   return Sorter(graph, outer).Sort();
+}
+
+std::unordered_map<std::string, int64_t> OnnxReaderCounts(const onnx::GraphProto& graph) {
+  std::unordered_map<std::string, int64_t> counts;
+  CountReaders(graph, &counts);
+  return counts;
 }
 
 }  // namespace skiff

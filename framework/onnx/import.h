@@ -20,9 +20,10 @@ struct OnnxImportOptions {
 //
 // Initializers of floats become parameters, but for scalars, which are constants, as are whole
 // numbers and bools. An Identity of an initializer is a parameter of its own: exporters join equal
-// weights so. What follows from constants and known shapes is computed here; a batch norm
-// uses its running statistics in training, too. A branch whose condition isn't known here, loops,
-// sequences and functions of the file are not supported.
+// weights so. The weights of an LSTM, GRU or RNN become parameters in Skiff's order, if nothing
+// else reads them (docs/onnx.md). What follows from constants and known shapes is computed here; a
+// batch norm uses its running statistics in training, too. Functions of the file are written out.
+// Loops and branches become those of Skiff, whose limits hold.
 //
 // Throws Error before the scope changes:
 // - what ReadOnnxModel and TensorFromOnnx throw;

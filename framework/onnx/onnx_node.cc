@@ -18,21 +18,16 @@ std::vector<int64_t> Whole(const Tensor& tensor) {
 
 }  // namespace
 
-OnnxNode::OnnxNode(const onnx::NodeProto& proto, int64_t opset, bool widen_half,
-                   const std::string& folder, std::vector<OnnxValue*> inputs,
-                   std::vector<OnnxValue*> outputs, GraphBuilder* builder)
-    : proto_(proto),
-      opset_(opset),
-      widen_half_(widen_half),
-      folder_(folder),
-      inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)),
-      builder_(builder) {}
+OnnxNode::OnnxNode(const onnx::NodeProto& proto, const OnnxNodeContext& context,
+                   std::vector<OnnxValuePtr> inputs, std::vector<OnnxValue*> outputs)
+    : proto_(proto), context_(context), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
 
-Variable OnnxNode::In(size_t i) const {
+const OnnxValuePtr& OnnxNode::Value(size_t i) const {
   if (!Has(i)) Invalid("input ", i, " is absent");
-  return builder_->Materialise(proto_.input(static_cast<int>(i)), inputs_[i]);
+  return inputs_[i];
 }
+
+Variable OnnxNode::In(size_t i) const { return VariableOf(Value(i)); }
 
 Variable OnnxNode::InOfRank(size_t i, size_t least, size_t most) const {
   Variable variable = In(i);
@@ -44,9 +39,34 @@ Variable OnnxNode::InOfRank(size_t i, size_t least, size_t most) const {
   return variable;
 }
 
-const Tensor* OnnxNode::Known(size_t i) const {
-  if (!Has(i)) Invalid("input ", i, " is absent");
-  return inputs_[i]->known.get();
+const Tensor* OnnxNode::Known(size_t i) const { return Value(i)->known.get(); }
+
+const std::vector<OnnxValuePtr>& OnnxNode::Items(size_t i) const {
+  if (!Value(i)->items) Unsupported("input ", i, " isn't a sequence that is known");
+  return *Value(i)->items;
+}
+
+const Tensor* OnnxNode::KnownAround(const std::string& name) const {
+  const OnnxValuePtr value = context_.find(name);
+  return value == nullptr ? nullptr : value->known.get();
+}
+
+ShiftedNumber OnnxNode::Shifted(size_t i) const {
+  return ShiftedNumberOf(In(i),
+                         [&](const std::string& name) { return context_.builder->Known(name); });
+}
+
+const Tensor* OnnxNode::Own(size_t i) const {
+  const Tensor* known = Known(i);
+  return inputs_[i]->is_weight && inputs_[i]->readers != 1 ? nullptr : known;
+}
+
+Variable OnnxNode::MakeOwn(size_t i, const std::string& suffix, Tensor tensor) const {
+  OnnxValue value;
+  value.name = inputs_[i]->name + suffix;
+  value.known = std::make_shared<const Tensor>(std::move(tensor));
+  value.is_weight = inputs_[i]->is_weight;
+  return context_.builder->Make(value);
 }
 
 std::optional<std::vector<int64_t>> OnnxNode::KnownInts(size_t i) const {
@@ -164,13 +184,41 @@ std::vector<std::string> OnnxNode::StringList(std::string_view name) const {
 Tensor OnnxNode::TensorOf(std::string_view name) const {
   const AttributeProto* found = Find(name, AttributeProto::TENSOR);
   if (found == nullptr) Invalid("has no attribute \"", name, "\"");
-  Tensor tensor = TensorFromOnnx(found->t(), folder_);
-  return widen_half_ ? WidenedHalf(tensor) : tensor;
+  Tensor tensor = TensorFromOnnx(found->t(), context_.folder);
+  return widens_half() ? WidenedHalf(tensor) : tensor;
+}
+
+const onnx::GraphProto& OnnxNode::Graph(std::string_view name) const {
+  const AttributeProto* found = Find(name, AttributeProto::GRAPH);
+  if (found == nullptr || !found->has_g()) Invalid("has no graph \"", name, "\"");
+  return found->g();
+}
+
+std::vector<OnnxValuePtr> OnnxNode::Body(std::string_view name,
+                                         const std::vector<OnnxValuePtr>& inputs,
+                                         size_t output_count) const {
+  const onnx::GraphProto& graph = Graph(name);
+  const auto check = [&](const char* what, int found, size_t expected) {
+    if (static_cast<size_t>(found) == expected) return;
+    Invalid("its ", name, " has ", found, " ", what, ", expected ", expected);
+  };
+  check("inputs", graph.input_size(), inputs.size());
+  check("outputs", graph.output_size(), output_count);
+  std::vector<OnnxValuePtr> outputs = context_.convert(graph, inputs);
+  for (const OnnxValuePtr& output : outputs) {
+    if (output == nullptr) Invalid("its ", name, " gives an absent input");
+    if (output->is_poisoned) throw SpoiltGraph();
+  }
+  return outputs;
+}
+
+Variable OnnxNode::VariableOf(const OnnxValuePtr& value) const {
+  return context_.builder->Materialise(value.get());
 }
 
 std::optional<std::vector<int64_t>> OnnxNode::IntsSince(int64_t since, size_t i,
                                                         std::string_view name) const {
-  if (opset_ >= since) {
+  if (opset() >= since) {
     if (!Has(i)) return std::nullopt;
     return Ints(i);
   }
@@ -186,13 +234,18 @@ void OnnxNode::OutKnown(size_t i, Tensor tensor) const {
   if (Wants(i)) outputs_[i]->known = std::make_shared<const Tensor>(std::move(tensor));
 }
 
+void OnnxNode::OutItems(size_t i, std::vector<OnnxValuePtr> items) const {
+  if (Wants(i)) outputs_[i]->items = std::move(items);
+}
+
 void OnnxNode::OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const {
   if (Wants(i)) outputs_[i]->partly_known = std::move(numbers);
 }
 
-void OnnxNode::OutSame(size_t i, size_t k) const {
-  if (!Has(k)) Invalid("input ", k, " is absent");
-  if (Wants(i)) *outputs_[i] = *inputs_[k];
+void OnnxNode::OutSame(size_t i, size_t k) const { OutValue(i, *Value(k)); }
+
+void OnnxNode::OutValue(size_t i, const OnnxValue& value) const {
+  if (Wants(i)) *outputs_[i] = value;
 }
 
 Variable OnnxNode::Emit(Op op, std::string_view slot) const {
@@ -223,7 +276,7 @@ DType OnnxNode::DTypeOfOnnx(int64_t data_type) const {
     Unsupported("makes ", OnnxTypeName(static_cast<int32_t>(data_type)),
                 ", which Skiff doesn't have");
   }
-  return widen_half_ && IsHalf(*dtype) ? DType::kFloat32 : *dtype;
+  return widens_half() && IsHalf(*dtype) ? DType::kFloat32 : *dtype;
 }
 
 std::string DescribeOnnxNode(const onnx::NodeProto& node, int64_t opset) {
@@ -241,7 +294,8 @@ OnnxConverter FindOnnxConverter(std::string_view op) {
          {ElementwiseConverters(), ShapeConverters(), SliceConverters(), PadConverters(),
           FillConverters(), ImageConverters(), IndexConverters(), ReduceConverters(),
           NnConverters(), RecurrentConverters(), ResizeConverters(), LossConverters(),
-          PoolConverters(), EinsumConverters(), AttentionConverters()}) {
+          PoolConverters(), EinsumConverters(), AttentionConverters(), ControlFlowConverters(),
+          SequenceConverters()}) {
       for (const OnnxConverterEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

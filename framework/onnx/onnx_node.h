@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,23 +14,42 @@
 #include "framework/ir/program.h"
 #include "framework/onnx/graph_builder.h"
 #include "framework/onnx/onnx.pb.h"
+#include "framework/onnx/shifted_number.h"
 
 namespace skiff {
 
 // Constants that a node makes of few numbers may not have more elements.
 inline constexpr int64_t kMostConstant = int64_t{1} << 24;
 
+// Thrown when the graph of an attribute has parts that aren't supported, which are reported on
+// their own.
+struct SpoiltGraph {};
+
+// What nodes need of the import.
+struct OnnxNodeContext {
+  int64_t opset = 0;  // the version of ONNX's operators that the graph was written for
+  bool widen_half = false;
+  std::string folder;  // of the file
+  GraphBuilder* builder = nullptr;
+  // Converts a graph in the current block, with these values for its inputs, and returns its
+  // outputs.
+  std::function<std::vector<OnnxValuePtr>(const onnx::GraphProto&,
+                                          const std::vector<OnnxValuePtr>&)>
+      convert;
+  // Returns what a name means for the node and its graphs, nullptr if it has no value.
+  std::function<OnnxValuePtr(const std::string&)> find;
+};
+
 // Every function throws an Error, which the import reports with the node: kUnimplemented for what
 // is legal but not supported, kInvalidArgument for what ONNX doesn't allow.
 class OnnxNode {
  public:
   // `inputs` and `outputs` have an entry for each name; nullptr for an empty one.
-  OnnxNode(const onnx::NodeProto& proto, int64_t opset, bool widen_half, const std::string& folder,
-           std::vector<OnnxValue*> inputs, std::vector<OnnxValue*> outputs, GraphBuilder* builder);
+  OnnxNode(const onnx::NodeProto& proto, const OnnxNodeContext& context,
+           std::vector<OnnxValuePtr> inputs, std::vector<OnnxValue*> outputs);
 
-  // The version of ONNX's operators that the file was written for.
-  int64_t opset() const { return opset_; }
-  bool widens_half() const { return widen_half_; }
+  int64_t opset() const { return context_.opset; }
+  bool widens_half() const { return context_.widen_half; }
 
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return outputs_.size(); }
@@ -40,9 +60,23 @@ class OnnxNode {
   Variable In(size_t i) const;
   // The same, but refuses a variable of fewer than `least` or more than `most` axes.
   Variable InOfRank(size_t i, size_t least, size_t most) const;
+  // Returns input i, which is there.
+  const OnnxValuePtr& Value(size_t i) const;
+  // Returns what input i, a sequence, has in it.
+  const std::vector<OnnxValuePtr>& Items(size_t i) const;
   // Returns the numbers of input i, nullptr if they depend on a run. Those of a weight are known as
   // well: an attribute that is made of them doesn't follow its training.
   const Tensor* Known(size_t i) const;
+  // Returns the numbers of input i if they are constants, or weights that nothing else reads;
+  // nullptr for others.
+  const Tensor* Own(size_t i) const;
+  // Returns numbers that were made of Own(i) as a weight or constant like it. A weight is named
+  // like the input, with `suffix`.
+  Variable MakeOwn(size_t i, const std::string& suffix, Tensor tensor) const;
+  // Returns the numbers of a value that the node's graphs see, nullptr if nobody knows them.
+  const Tensor* KnownAround(const std::string& name) const;
+  // Returns how input i, a vector of one whole number, is computed from another number.
+  ShiftedNumber Shifted(size_t i) const;
   // Returns whole numbers of an input, nothing if they depend on a run.
   std::optional<std::vector<int64_t>> KnownInts(size_t i) const;
   // Returns the numbers of a vector or a scalar of dims, each at least 0, with -1 in place of a
@@ -61,6 +95,14 @@ class OnnxNode {
   std::vector<float> FloatList(std::string_view name, std::vector<float> fallback = {}) const;
   std::vector<std::string> StringList(std::string_view name) const;
   Tensor TensorOf(std::string_view name) const;
+  // Returns the graph of an attribute. Refuses a node without it.
+  const onnx::GraphProto& Graph(std::string_view name) const;
+  // Converts the graph of an attribute in the current block, with these values for its inputs, and
+  // returns its `output_count` outputs. Throws SpoiltGraph.
+  std::vector<OnnxValuePtr> Body(std::string_view name, const std::vector<OnnxValuePtr>& inputs,
+                                 size_t output_count) const;
+  // Returns the variable of what Body has returned.
+  Variable VariableOf(const OnnxValuePtr& value) const;
 
   // Returns a whole number, or a list of them, that is an attribute before version `since` and an
   // input from then on; nothing if it is neither.
@@ -69,10 +111,13 @@ class OnnxNode {
 
   void Out(size_t i, const Variable& variable) const;
   void OutKnown(size_t i, Tensor tensor) const;
+  // Makes output i a sequence.
+  void OutItems(size_t i, std::vector<OnnxValuePtr> items) const;
   // Says what is known of an output that has a variable.
   void OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const;
-  // Makes output i another name of input k, with what is known of it.
+  // Makes output i another name of input k (of a value), with what is known of it.
   void OutSame(size_t i, size_t k) const;
+  void OutValue(size_t i, const OnnxValue& value) const;
 
   // Appends an op with one output, in `slot`, and returns that.
   Variable Emit(Op op, std::string_view slot = "Out") const;
@@ -98,12 +143,9 @@ class OnnxNode {
                                    onnx::AttributeProto::AttributeType type) const;
 
   const onnx::NodeProto& proto_;
-  int64_t opset_;
-  bool widen_half_;
-  const std::string& folder_;
-  std::vector<OnnxValue*> inputs_;
+  const OnnxNodeContext& context_;
+  std::vector<OnnxValuePtr> inputs_;
   std::vector<OnnxValue*> outputs_;
-  GraphBuilder* builder_;
 };
 
 // Returns "Conv of version 11" for a list of what isn't supported.
@@ -128,6 +170,8 @@ std::vector<OnnxConverterEntry> ImageConverters();
 std::vector<OnnxConverterEntry> IndexConverters();
 std::vector<OnnxConverterEntry> ReduceConverters();
 std::vector<OnnxConverterEntry> NnConverters();
+std::vector<OnnxConverterEntry> ControlFlowConverters();
+std::vector<OnnxConverterEntry> SequenceConverters();
 std::vector<OnnxConverterEntry> RecurrentConverters();
 std::vector<OnnxConverterEntry> ResizeConverters();
 std::vector<OnnxConverterEntry> LossConverters();

@@ -28,7 +28,10 @@ Variable IndicesFromFront(const Variable& indices, const Variable& x, int64_t ax
   const int64_t extent = x.dims()[static_cast<size_t>(axis)];
   const Variable zero = layers::FullLike(wide, 0.0);
   if (extent >= 0) return layers::Where(wide < zero, wide + static_cast<double>(extent), wide);
-  return layers::Where(wide < zero, wide + DimsOf(x, axis, axis + 1), wide);
+  const Variable count = DimsOf(x, axis, axis + 1);
+  // A vector would make a vector of a single index.
+  const Variable same_rank = RankOf(wide) == 0 ? layers::Reshape(count, {}) : count;
+  return layers::Where(wide < zero, wide + same_rank, wide);
 }
 
 int64_t Within32(int64_t number) {

@@ -15,6 +15,7 @@
 #include "framework/io/file.h"
 #include "framework/ir/program.h"
 #include "framework/onnx/model_file.h"
+#include "tests/framework/onnx/imported_model.h"
 #include "tests/framework/onnx/model_builder.h"
 #include "tests/harness/error_text.h"
 
@@ -24,29 +25,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Pointwise;
-
-std::string PathFor(const std::string& name) { return testing::TempDir() + "/" + name; }
-
-std::string Written(const ModelBuilder& builder) {
-  const std::string path = PathFor("model.onnx");
-  WriteOnnxModel(path, builder.model);
-  return path;
-}
-
-InferenceModel Imported(const ModelBuilder& builder, Executor* exe,
-                        const OnnxImportOptions& options = {}) {
-  return ImportOnnx(Written(builder), &exe->scope(), options);
-}
-
-std::string Refusal(ErrorCode code, const ModelBuilder& builder) {
-  Scope scope;
-  std::string text = ErrorText(code, [&] { ImportOnnx(Written(builder), &scope); });
-  EXPECT_THAT(scope.Names(), IsEmpty()) << "an import that fails leaves the scope as it was";
-  return text;
-}
 
 TEST(ImportOnnx, GivesAProgramWithTheNamesOfTheFile) {
   Executor exe;
@@ -201,20 +181,12 @@ TEST(ImportOnnx, TakesTheBranchOfAConstantCondition) {
   for (const bool condition : {true, false}) {
     ModelBuilder builder;
     builder.Input("x", {1});
-    onnx::TensorProto* flag = builder.Ints("flag", {});
-    flag->clear_dims();
-    flag->set_data_type(onnx::TensorProto::BOOL);
-    flag->add_int32_data(condition ? 1 : 0);
+    builder.edit().Bool("flag", condition);
     onnx::NodeProto* node = builder.Node("If", {"flag"}, {"y"});
-    for (const char* branch : {"then_branch", "else_branch"}) {
-      onnx::AttributeProto* attribute = node->add_attribute();
-      attribute->set_name(branch);
-      attribute->set_type(onnx::AttributeProto::GRAPH);
-      onnx::NodeProto* inner = attribute->mutable_g()->add_node();
-      inner->set_op_type(branch == std::string("then_branch") ? "Abs" : "Neg");
-      inner->add_input("x");
-      inner->add_output("inner");
-      attribute->mutable_g()->add_output()->set_name("inner");
+    for (const std::string branch : {"then_branch", "else_branch"}) {
+      GraphEditor inner = AddGraph(branch, node);
+      inner.Node(branch == "then_branch" ? "Abs" : "Neg", {"x"}, {"inner"});
+      inner.Outputs({"inner"});
     }
     builder.Output("y", {1});
     Executor exe;
