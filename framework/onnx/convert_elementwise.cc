@@ -8,6 +8,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/tensor.h"
 #include "framework/onnx/onnx_node.h"
+#include "framework/onnx/shape_dims.h"
 
 namespace skiff {
 namespace {
@@ -90,6 +91,13 @@ template <Binary Function>
 void Arithmetic(const OnnxNode& node) {
   node.CheckInputs(2, 2);
   node.Out(0, Combine(Function, node, node.In(0), node.In(1)));
+}
+// The operand of fewer dims comes second: the passes look for a bias there.
+template <Binary Function>
+void Commutative(const OnnxNode& node) {
+  node.CheckInputs(2, 2);
+  const bool swaps = RankOf(node.In(0)) < RankOf(node.In(1));
+  node.Out(0, Combine(Function, node, node.In(swaps ? 1 : 0), node.In(swaps ? 0 : 1)));
 }
 
 template <Binary Function>
@@ -313,7 +321,7 @@ std::vector<OnnxConverterEntry> ElementwiseConverters() {
   return {
       {"Abs", UnaryNumber<layers::Abs>},
       {"Acosh", Unary<AcoshOf>},
-      {"Add", Arithmetic<layers::ElementwiseAdd>},
+      {"Add", Commutative<layers::ElementwiseAdd>},
       {"And", And},
       {"Asinh", Unary<AsinhOf>},
       {"Atanh", Unary<AtanhOf>},
@@ -348,7 +356,7 @@ std::vector<OnnxConverterEntry> ElementwiseConverters() {
       {"Min", Variadic<layers::ElementwiseMin>},
       {"Mish", Mish},
       {"Mod", Mod},
-      {"Mul", Arithmetic<layers::ElementwiseMul>},
+      {"Mul", Commutative<layers::ElementwiseMul>},
       {"Neg", UnaryNumber<NegOf>},
       {"Not", Not},
       {"Or", Or},

@@ -56,10 +56,9 @@ void Reshape(const OnnxNode& node) {
   const Variable x = node.In(0);
   const auto known = node.KnownInts(1);
   const bool allow_zero = node.Int("allowzero", 0) != 0;
-  if (!known) {
-    if (allow_zero) node.Unsupported("allowzero = 1 with a shape that depends on a run");
-    return ReshapeInRun(node, x);
-  }
+  // With allowzero, as PyTorch writes it, a dim that is 0 in a run would have to stay 0. Skiff
+  // copies that of x, which is the same where both are the size of an empty batch, say.
+  if (!known) return ReshapeInRun(node, x);
   if (allow_zero && std::ranges::count(*known, 0) > 0) {
     node.Unsupported("allowzero = 1 with a dim of 0");
   }

@@ -13,6 +13,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
 #include "framework/io/file.h"
+#include "framework/onnx/compositions_found.h"
 #include "framework/onnx/graph_builder.h"
 #include "framework/onnx/graph_order.h"
 #include "framework/onnx/model_file.h"
@@ -371,6 +372,7 @@ InferenceModel Importer::Run(Scope* scope) {
     AddFetches();
     ThrowProblems();
     builder_->ApplyNames();
+    ReplaceCompositions(model.program->root(), fetches_);
   }
   AppendFeedsAndFetches(model.program->root());
   builder_->MoveWeightsTo(scope);
