@@ -16,7 +16,8 @@ namespace skiff {
 // default main program, and `fetches` are what the model computes.
 void ReplaceCompositions(Block* root, const std::vector<std::string>& fetches);
 
-// gelu (exact or by tanh), swish and hard_swish, whatever the order of their products and sums.
+// gelu (exact or by tanh), swish, hard_swish and mish, whatever the order of their products and
+// sums.
 void FindActivations(CompositionGraph* graph);
 // layer_norm and rms_norm, with or without scale and shift.
 void FindNormalizations(CompositionGraph* graph);

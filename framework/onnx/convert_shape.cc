@@ -1,5 +1,6 @@
 // Ops that reshape, join, split and repeat tensors.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -179,11 +180,15 @@ void Expand(const OnnxNode& node) {
   const auto known = node.KnownInts(1);
   if (!known) {
     const Variable dims = node.In(1);
-    if (dims.dims().size() != 1 || dims.dims()[0] != RankOf(x)) {
-      node.Unsupported("makes a shape of another rank that depends on a run");
+    if (dims.dims().size() != 1 || dims.dims()[0] < RankOf(x)) {
+      node.Unsupported("makes a shape of fewer or unknown dims that depends on a run");
     }
+    Ints leading(static_cast<size_t>(dims.dims()[0] - RankOf(x)));
+    std::iota(leading.begin(), leading.end(), 0);
+    const Variable aligned = leading.empty() ? x : layers::Unsqueeze(x, leading);
     // An extent of 1 leaves that of x.
-    return node.Out(0, layers::ExpandTo(x, layers::ElementwiseMax(dims, DimsOf(x, 0, RankOf(x)))));
+    const Variable extents = layers::ElementwiseMax(dims, DimsOf(aligned, 0, RankOf(aligned)));
+    return node.Out(0, layers::ExpandTo(aligned, extents));
   }
   Ints dims = *known;
   while (static_cast<int64_t>(dims.size()) < RankOf(x)) dims.insert(dims.begin(), 1);

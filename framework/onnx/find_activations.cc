@@ -64,9 +64,10 @@ std::optional<Polynomial> Power(const Polynomial& a, double exponent) {
 }
 
 bool IsArithmetic(const Op& op) {
-  static const auto& types = *new std::set<std::string>{
-      "elementwise_add", "elementwise_sub", "elementwise_mul", "elementwise_div",
-      "elementwise_pow", "pow",             "scale",           "square"};
+  static const auto& types =
+      *new std::set<std::string>{"elementwise_add", "elementwise_sub", "elementwise_mul",
+                                 "elementwise_div", "elementwise_pow", "pow",
+                                 "scale",           "square"};
   return types.contains(op.type);
 }
 
@@ -143,10 +144,7 @@ const std::vector<Activation>& Activations() {
        {{kX, root}, {kCube, root * 0.044715}},
        {{kX, 0.5}, {kXF, 0.5}},
        [](const Variable& x) { return layers::Gelu(x, true); }},
-      {"sigmoid",
-       {{kX, 1.0}},
-       {{kXF, 1.0}},
-       [](const Variable& x) { return layers::Swish(x); }},
+      {"sigmoid", {{kX, 1.0}}, {{kXF, 1.0}}, [](const Variable& x) { return layers::Swish(x); }},
       {"hard_sigmoid",
        {{kX, 1.0}},
        {{kXF, 1.0}},
@@ -192,8 +190,7 @@ Op* FindWhole(const CompositionGraph& graph, const std::string& x, const std::st
       const std::string& out = op->Output("Out")[0];
       const auto read = reader.Read(out);
       if (!read) continue;
-      const bool is_whole =
-          AreClose(*read, whole) && graph.VarOf(out).dims == graph.VarOf(x).dims;
+      const bool is_whole = AreClose(*read, whole) && graph.VarOf(out).dims == graph.VarOf(x).dims;
       if (is_whole) return op;
       values.push_back(out);
     }
@@ -201,10 +198,23 @@ Op* FindWhole(const CompositionGraph& graph, const std::string& x, const std::st
   return nullptr;
 }
 
+// mish is x · tanh(softplus(x)).
+void TryMish(CompositionGraph* graph, const Op& tanh) {
+  const Op* softplus = graph->Writer(tanh.Input("X")[0], "softplus");
+  const std::string f = tanh.Output("Out")[0];
+  if (softplus == nullptr || softplus->Attr<float>("beta", 1.0f) != 1.0f) return;
+  const std::string x = softplus->Input("X")[0];
+  const float threshold = softplus->Attr<float>("threshold", 20.0f);
+  Op* whole = FindWhole(*graph, x, f, {{kXF, 1.0}});
+  if (whole == nullptr) return;
+  graph->Replace(whole, "Out", [&] { return layers::Mish(graph->VariableOf(x), threshold); });
+}
+
 void TryAt(CompositionGraph* graph, const Op& function) {
   const std::string f = function.Output("Out")[0];
   // If someone else reads it, there is nothing to save.
   if (graph->OnlyReader(f) == nullptr || !HasNumbersOf(function)) return;
+  if (function.type == "tanh") TryMish(graph, function);
   std::vector<std::string> operands;
   CollectOperands(*graph, function.Input("X")[0], 0, &operands);
   for (const Activation& activation : Activations()) {
@@ -214,8 +224,7 @@ void TryAt(CompositionGraph* graph, const Op& function) {
       if (!argument || !AreClose(*argument, activation.argument)) continue;
       Op* whole = FindWhole(*graph, x, f, activation.whole);
       if (whole == nullptr) continue;
-      return graph->Replace(whole, "Out",
-                            [&] { return activation.make(graph->VariableOf(x)); });
+      return graph->Replace(whole, "Out", [&] { return activation.make(graph->VariableOf(x)); });
     }
   }
 }

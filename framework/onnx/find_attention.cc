@@ -17,7 +17,7 @@ namespace {
 
 using Axes = std::vector<int64_t>;
 
-const Axes kHeadsFirst = {0, 2, 1, 3};            // [N, L, heads, d] to [N, heads, L, d] and back
+const Axes kHeadsFirst = {0, 2, 1, 3};             // [N, L, heads, d] to [N, heads, L, d] and back
 const Axes kRowsFirstOfTransposed = {0, 3, 1, 2};  // [N, heads, d, L] to [N, L, heads, d]
 
 // factor · base, whose axis axes[i] is axis i of the value.

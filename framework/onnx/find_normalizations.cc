@@ -124,12 +124,11 @@ class Search {
     std::string name = root.Output("Out")[0];
     bool is_inverse = root.type == "rsqrt";
     Op* reader = graph_.OnlyReader(name);
-    const bool inverts =
-        !is_inverse && reader != nullptr &&
-        (reader->type == "reciprocal" ||
-         (reader->type == "elementwise_div" && reader->Input("Y")[0] == name &&
-          graph_.NumberOf(reader->Input("X")[0]) == 1.0 &&
-          graph_.RankOf(reader->Output("Out")[0]) == graph_.RankOf(name)));
+    const bool inverts = !is_inverse && reader != nullptr &&
+                         (reader->type == "reciprocal" ||
+                          (reader->type == "elementwise_div" && reader->Input("Y")[0] == name &&
+                           graph_.NumberOf(reader->Input("X")[0]) == 1.0 &&
+                           graph_.RankOf(reader->Output("Out")[0]) == graph_.RankOf(name)));
     if (inverts) {
       name = reader->Output("Out")[0];
       is_inverse = true;

@@ -23,10 +23,11 @@ std::string ShapeSlot(const Op& reshape) {
 
 // y = reshape2(matmul_v2(reshape2(x), w) + b): all but the last dims are one in between.
 struct JoinedRows {
-  Op* split = nullptr;       // the last reshape
-  const Op* add = nullptr;   // nullptr: no bias
+  Op* split = nullptr;      // the last reshape
+  const Op* add = nullptr;  // nullptr: no bias
   const Op* product = nullptr;
   const Op* join = nullptr;  // the first reshape
+  int64_t columns = 0;       // of x
 };
 
 std::optional<JoinedRows> JoinedRowsAt(const CompositionGraph& graph, Op* split) {
@@ -49,9 +50,11 @@ std::optional<JoinedRows> JoinedRowsAt(const CompositionGraph& graph, Op* split)
                           graph.RankOf(product) == 2 && graph.RankOf(out) > 2;
   if (!is_product) return std::nullopt;
   found.join = graph.Writer(found.product->Input("X")[0], "reshape2");
-  const int64_t columns = graph.VarOf(product).dims[1];
-  const bool keeps_columns = columns > 0 && graph.VarOf(out).dims.back() == columns &&
-                             graph.VarOf(found.product->Input("X")[0]).dims[1] > 0;
+  Dims weight = graph.VarOf(found.product->Input("Y")[0]).dims;
+  if (found.product->Attr<bool>("trans_y", false)) std::swap(weight[0], weight[1]);
+  found.columns = weight[0];
+  const bool keeps_columns =
+      weight[0] > 0 && weight[1] > 0 && graph.VarOf(out).dims.back() == weight[1];
   return found.join != nullptr && keeps_columns ? std::optional(found) : std::nullopt;
 }
 
@@ -67,8 +70,7 @@ Variable SplitAlike(const CompositionGraph& graph, const Op& split, const Variab
     return layers::Reshape(x, dims);
   }
   const Variable given = graph.VariableOf(split.Input(slot)[0]);
-  const Variable leading =
-      layers::Slice(given, {.axes = {0}, .starts = {0}, .ends = {rank - 1}});
+  const Variable leading = layers::Slice(given, {.axes = {0}, .starts = {0}, .ends = {rank - 1}});
   const Variable last = layers::Cast(layers::AssignValue({1}, Dims{columns}), given.dtype());
   Variable made = ReshapedToParts(x, {leading, last});
   made.var().dims = graph.VarOf(split.Output("Out")[0]).dims;
@@ -150,8 +152,8 @@ bool AsksFor(const CompositionGraph& graph, const Op& reshape, const std::string
     if (static_cast<int64_t>(i) == free_axis) continue;
     const WantedDim& dim = wanted[i];
     const int64_t known = graph.VarOf(x).dims[static_cast<size_t>(axes[i])];
-    const bool is_same = (dim.number > 0 && dim.number == known) ||
-                         (dim.variable == x && dim.axis == axes[i]);
+    const bool is_same =
+        (dim.number > 0 && dim.number == known) || (dim.variable == x && dim.axis == axes[i]);
     if (!is_same && (dim.number != -1 || !dim.variable.empty() || ++following > 1)) return false;
   }
   return true;
@@ -166,7 +168,7 @@ void FindJoinedRows(CompositionGraph* graph) {
     const Op& product = *found->product;
     graph->Replace(op, "Out", [&] {
       const Variable joined = graph->VariableOf(product.Input("X")[0]);
-      const Variable x = SplitAlike(*graph, *op, joined, joined.dims()[1]);
+      const Variable x = SplitAlike(*graph, *op, joined, found->columns);
       const Variable y = layers::MatMul(x, graph->VariableOf(product.Input("Y")[0]),
                                         {.transpose_y = product.Attr<bool>("trans_y", false)});
       return found->add == nullptr ? y : y + graph->VariableOf(found->add->Input("Y")[0]);
@@ -186,8 +188,9 @@ void FindTransposes(CompositionGraph* graph) {
                       AsksFor(*graph, *join, x, {0, 2, 3}, 0) &&
                       AsksFor(*graph, *op, x, {0, 1, 3, 2}, -1);
     if (!fits) continue;
-    graph->Replace(op, "Out",
-                   [&] { return layers::Transpose(graph->VariableOf(x), {0, 1, 3, 2}); });
+    graph->Replace(op, "Out", [&] {
+      return layers::Transpose(graph->VariableOf(x), {0, 1, 3, 2});
+    });
   }
 }
 
