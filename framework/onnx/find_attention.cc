@@ -128,13 +128,13 @@ class Search {
   // that are hidden as a whole than a mask that is added.
   bool FindHidden(const Op& where) {
     constexpr double kHidden = -std::numeric_limits<double>::infinity();
+    const std::string condition = graph_.Unbroadcast(where.Input("Condition")[0]);
+    if (graph_.RankOf(condition) == 0) return false;
     for (const auto& [rest, hidden] : {std::pair("X", "Y"), std::pair("Y", "X")}) {
       if (graph_.UniformOf(where.Input(hidden)[0]) != kHidden) continue;
       if (!FindScores(where.Input(rest)[0])) continue;
-      biases_.push_back({.name = graph_.Unbroadcast(where.Input("Condition")[0]),
-                         .is_condition = true,
-                         .hides = rest[0] == 'Y'});
-      return graph_.RankOf(biases_.back().name) >= 1;
+      biases_.push_back({.name = condition, .is_condition = true, .hides = rest[0] == 'Y'});
+      return true;
     }
     return false;
   }
@@ -160,23 +160,17 @@ class Search {
 
   // The product with the values, and the guard before it that makes zeros of NaN.
   bool FindValues(const std::string& weights) {
-    Op* reader = graph_.OnlyReader(weights);
-    if (reader == nullptr) reader = GuardOf(weights);
-    if (reader != nullptr && reader->type == "where") {
-      has_guard_ = true;
-      reader = graph_.OnlyReader(reader->Output("Out")[0]);
-    }
-    mix_ = reader;
-    if (mix_ == nullptr || mix_->type != "matmul_v2") return false;
-    const std::string& read = mix_->Input("X")[0];
-    const bool is_weights = has_guard_ ? graph_.Writer(read, "where") != nullptr : read == weights;
-    return is_weights && !mix_->Attr<bool>("trans_x", false) &&
+    const Op* guard = GuardOf(weights);
+    has_guard_ = guard != nullptr;
+    const std::string& read = has_guard_ ? guard->Output("Out")[0] : weights;
+    mix_ = graph_.OnlyReader(read, "matmul_v2");
+    return mix_ != nullptr && mix_->Input("X")[0] == read && !mix_->Attr<bool>("trans_x", false) &&
            !mix_->Attr<bool>("trans_y", false) && graph_.RankOf(mix_->Input("Y")[0]) == 4;
   }
 
   // Returns where(weights != weights, 0, weights).
-  Op* GuardOf(const std::string& weights) const {
-    for (Op* op : graph_.ReadersOf(weights)) {
+  const Op* GuardOf(const std::string& weights) const {
+    for (const Op* op : graph_.ReadersOf(weights)) {
       if (op->type != "where" || op->Input("Y")[0] != weights) continue;
       const Op* is_nan = graph_.Writer(op->Input("Condition")[0], "not_equal");
       const bool is_guard = is_nan != nullptr && is_nan->Input("X")[0] == weights &&

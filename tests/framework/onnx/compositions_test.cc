@@ -508,5 +508,22 @@ TEST(FindAttention, LeavesOtherScores) {
   }
 }
 
+TEST(FindAttention, LeavesWeightsThatAreMasked) {
+  Composition model({2, 2, 3, 4});
+  const std::string scores = model.Of("MatMul", {"x", model.Transposed("x", {0, 1, 3, 2})});
+  const std::string weights = model.Of("Softmax", {scores});
+  const std::string is_high = model.Of("Greater", {weights, model.Number(0.5f)});
+  const std::string masked = model.Of("Where", {is_high, model.Number(0), weights});
+  model.Finish(model.Of("MatMul", {masked, "x"}));
+  EXPECT_THAT(model.Types(), Not(Contains("multihead_attention")));
+}
+
+TEST(FindAttention, FindsHeadsThatNobodySplit) {
+  Composition model({2, 2, 3, 4});
+  const std::string scores = model.Of("MatMul", {"x", model.Transposed("x", {0, 1, 3, 2})});
+  model.Finish(model.Of("MatMul", {model.Of("Softmax", {scores}), "x"}));
+  EXPECT_THAT(model.Types(), Contains("multihead_attention"));
+}
+
 }  // namespace
 }  // namespace skiff
