@@ -31,7 +31,7 @@ std::optional<std::vector<double>> NumbersIn(const Attribute& attribute) {
 CompositionGraph::CompositionGraph(Block* block, const std::vector<std::string>& fetches)
     : block_(block), fetches_(fetches), original_count_(block->ops().size()) {
   for (const auto& op : block->ops()) Link(op.get());
-  FindNeeded();
+  for (const std::string& name : fetches) Need(name);
 }
 
 std::vector<int64_t> IntsOf(const Op& op, std::string_view name) {
@@ -48,14 +48,31 @@ void CompositionGraph::Link(Op* op) {
   }
 }
 
-void CompositionGraph::FindNeeded() {
-  needed_.clear();
-  std::vector<std::string> wanted = fetches_;
+void CompositionGraph::Need(const std::string& name) {
+  std::vector<std::string> wanted = {name};
   while (!wanted.empty()) {
-    const auto writer = writers_.find(wanted.back());
+    const std::string next = std::move(wanted.back());
     wanted.pop_back();
+    ++uses_[next];
+    const auto writer = writers_.find(next);
     if (writer == writers_.end() || !needed_.insert(writer->second).second) continue;
-    for (std::string& name : writer->second->InputNames()) wanted.push_back(std::move(name));
+    for (std::string& input : writer->second->InputNames()) wanted.push_back(std::move(input));
+  }
+}
+
+void CompositionGraph::Release(const std::string& name) {
+  std::vector<std::string> released = {name};
+  while (!released.empty()) {
+    const std::string next = std::move(released.back());
+    released.pop_back();
+    if (--uses_[next] > 0) continue;
+    const auto writer = writers_.find(next);
+    if (writer == writers_.end() || !needed_.contains(writer->second)) continue;
+    const std::vector<std::string> outputs = writer->second->OutputNames();
+    const auto is_used = [&](const std::string& output) { return uses_[output] > 0; };
+    if (std::ranges::any_of(outputs, is_used)) continue;
+    needed_.erase(writer->second);
+    for (std::string& input : writer->second->InputNames()) released.push_back(std::move(input));
   }
 }
 
@@ -159,28 +176,31 @@ void CompositionGraph::Replace(Op* op, std::string_view slot,
   const std::string name = op->Output(slot)[0];
   std::vector<std::string> unused = {made.name()};
   for (const std::string& output : op->OutputNames()) {
-    if (output == name) continue;
-    unused.push_back(output);
-    writers_.erase(output);
+    if (output != name) unused.push_back(output);
   }
   Op* writer = writers_.at(made.name());
   for (SlotArguments& outputs : writer->outputs) {
     std::ranges::replace(outputs.arguments, made.name(), name);
   }
-  writers_.erase(made.name());
+  for (const std::string& gone : unused) writers_.erase(gone);
   block_->RemoveVars(unused);
   replaced_.insert(op);
-  Link(writer);
-  FindNeeded();
+  writers_[name] = writer;
+  needed_.insert(writer);
+  for (const std::string& input : writer->InputNames()) Need(input);
+  needed_.erase(op);
+  for (const std::string& input : op->InputNames()) Release(input);
 }
 
 void CompositionGraph::ReadInstead(Op* op, std::string_view slot,
                                    const std::function<Variable()>& make) {
   const std::string old = op->Input(slot)[0];
-  op->SetInput(slot, {Insert(op, make).name()});
+  const std::string made = Insert(op, make).name();
+  op->SetInput(slot, {made});
   if (std::ranges::count(op->InputNames(), old) == 0) std::erase(readers_[old], op);
   Link(op);
-  FindNeeded();
+  Need(made);
+  Release(old);
 }
 
 void CompositionGraph::Finish() {

@@ -66,7 +66,9 @@ class CompositionGraph {
 
  private:
   void Link(Op* op);
-  void FindNeeded();
+  // Count a use of the variable by what the fetches need, and one that ends.
+  void Need(const std::string& name);
+  void Release(const std::string& name);
   // Calls `make` and puts its ops before `op`.
   Variable Insert(Op* op, const std::function<Variable()>& make);
 
@@ -75,6 +77,7 @@ class CompositionGraph {
   std::unordered_map<std::string, Op*> writers_;
   std::unordered_map<std::string, std::vector<Op*>> readers_;
   std::unordered_set<const Op*> needed_;
+  std::unordered_map<std::string, int64_t> uses_;  // by ops of needed_, and by the fetches
   std::unordered_map<const Op*, std::vector<const Op*>> before_;
   std::unordered_set<const Op*> replaced_;
   size_t original_count_;

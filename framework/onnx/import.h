@@ -21,8 +21,9 @@ struct OnnxImportOptions {
 // Initializers of floats become parameters, but for scalars, which are constants, as are whole
 // numbers and bools. An Identity of an initializer is a parameter of its own: exporters join equal
 // weights so. What follows from constants and known shapes is computed here; a batch norm
-// uses its running statistics in training, too. A branch whose condition isn't known here, loops,
-// sequences and functions of the file are not supported.
+// uses its running statistics in training, too. Compositions of nodes for which Skiff has one op
+// become that op, and attention gets the form that passes know (compositions_found.h). A branch
+// whose condition isn't known here, loops, sequences and functions of the file are not supported.
 //
 // Throws Error before the scope changes:
 // - what ReadOnnxModel and TensorFromOnnx throw;
