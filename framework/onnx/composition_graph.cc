@@ -127,6 +127,9 @@ std::optional<std::vector<double>> CompositionGraph::ConstantsOf(const std::stri
 std::optional<double> CompositionGraph::UniformOf(const std::string& name) const {
   const Op* op = Writer(name);
   if (op == nullptr) return std::nullopt;
+  // Constants of half are casts.
+  if (op->type == "cast")
+    return IsHalf(VarOf(name).dtype) ? UniformOf(op->Input("X")[0]) : std::nullopt;
   if (op->type == "fill_any_like") return op->Attr<float>("value", 0.0f);
   if (op->type == "elementwise_mul") {
     const auto x = UniformOf(op->Input("X")[0]);

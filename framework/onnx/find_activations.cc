@@ -23,16 +23,18 @@ constexpr std::pair<int, int> kXF = {1, 1};
 
 constexpr int kMostDepth = 12;
 constexpr int kMostDegree = 4;
-// Constants of files are rounded to float32, some of them twice.
-constexpr double kTolerance = 1e-6;
+// Returns by how much of itself a coefficient may differ: constants of files are rounded, some of
+// them twice.
+double ToleranceOf(DType dtype) {
+  return dtype == DType::kFloat16 ? 1e-3 : dtype == DType::kBFloat16 ? 8e-3 : 1e-6;
+}
 
-bool AreClose(const Polynomial& a, const Polynomial& b) {
+bool AreClose(const Polynomial& a, const Polynomial& b, double tolerance) {
   if (a.size() != b.size()) return false;
   for (const auto& [degrees, coefficient] : a) {
     const auto other = b.find(degrees);
     if (other == b.end()) return false;
-    if (!(std::abs(coefficient - other->second) <= kTolerance * std::abs(coefficient)))
-      return false;
+    if (!(std::abs(coefficient - other->second) <= tolerance * std::abs(coefficient))) return false;
   }
   return true;
 }
@@ -159,6 +161,7 @@ const std::vector<Activation>& Activations() {
 
 // Whether the function is the one of the activation, not one with other numbers.
 bool HasNumbersOf(const Op& op) {
+  constexpr double kTolerance = 1e-6;
   const auto is = [&](const char* name, float fallback, double wanted) {
     return std::abs(double{op.Attr<float>(name, fallback)} - wanted) <= kTolerance * wanted;
   };
@@ -183,6 +186,7 @@ void CollectOperands(const CompositionGraph& graph, const std::string& name, int
 Op* FindWhole(const CompositionGraph& graph, const std::string& x, const std::string& f,
               const Polynomial& whole) {
   const Reader reader(graph, x, f);
+  const double tolerance = ToleranceOf(graph.VarOf(x).dtype);
   std::vector<std::string> values = {f};
   for (size_t i = 0; i < values.size() && i < kMostDepth; ++i) {
     for (Op* op : graph.ReadersOf(values[i])) {
@@ -190,7 +194,8 @@ Op* FindWhole(const CompositionGraph& graph, const std::string& x, const std::st
       const std::string& out = op->Output("Out")[0];
       const auto read = reader.Read(out);
       if (!read) continue;
-      const bool is_whole = AreClose(*read, whole) && graph.VarOf(out).dims == graph.VarOf(x).dims;
+      const bool is_whole =
+          AreClose(*read, whole, tolerance) && graph.VarOf(out).dims == graph.VarOf(x).dims;
       if (is_whole) return op;
       values.push_back(out);
     }
@@ -221,7 +226,8 @@ void TryAt(CompositionGraph* graph, const Op& function) {
     if (activation.function != function.type) continue;
     for (const std::string& x : operands) {
       const auto argument = Reader(*graph, x, "").Read(function.Input("X")[0]);
-      if (!argument || !AreClose(*argument, activation.argument)) continue;
+      const double tolerance = ToleranceOf(graph->VarOf(x).dtype);
+      if (!argument || !AreClose(*argument, activation.argument, tolerance)) continue;
       Op* whole = FindWhole(*graph, x, f, activation.whole);
       if (whole == nullptr) continue;
       return graph->Replace(whole, "Out", [&] { return activation.make(graph->VariableOf(x)); });

@@ -39,16 +39,17 @@ class Search {
     const Operand query = Followed(product_->Input("X")[0], true);
     const Operand key = Followed(product_->Input("Y")[0], true);
     const bool transposes = product_->Attr<bool>("trans_y", false);
+    const Axes& key_axes = transposes ? kHeadsFirst : kRowsFirstOfTransposed;
     const Operand value = Followed(mix_->Input("Y")[0], false);
-    const bool are_heads = HasHeads(query, kHeadsFirst) && HasHeads(value, kHeadsFirst) &&
-                           HasHeads(key, transposes ? kHeadsFirst : kRowsFirstOfTransposed);
+    const bool are_heads =
+        HasHeads(query, kHeadsFirst) && HasHeads(value, kHeadsFirst) && HasHeads(key, key_axes);
     is_guarded_ = has_guard_ && !AreFinite();
     if (!are_heads || (is_guarded_ && !KnowsHeads())) return;
     const double scale = query.factor * key.factor * factor_;
     graph_.ReadInstead(softmax, "X", [&] {
       Variable scaled = Heads(query, kHeadsFirst);
       if (scale != 1) scaled = layers::Scale(scaled, {.scale = static_cast<float>(scale)});
-      const Variable keys = Heads(key, transposes ? kHeadsFirst : kRowsFirstOfTransposed);
+      const Variable keys = Heads(key, key_axes);
       const Variable scores = layers::MatMul(scaled, keys, {.transpose_y = true});
       return biases_.empty() ? scores : scores + Bias();
     });

@@ -159,6 +159,23 @@ TEST(FindActivations, FindsGeluInAnyOrder) {
       "gelu", Gelu);
 }
 
+TEST(FindActivations, FindsGeluWithConstantsOfHalf) {
+  Composition model({2, 3});
+  const auto half = [&](const std::string& x) {
+    const std::string cast = model.Of("Cast", {x});
+    SetInt("to", onnx::TensorProto::FLOAT16,
+           model.graph().mutable_node(model.graph().node_size() - 1));
+    return cast;
+  };
+  const std::string x = half("x");
+  const std::string root = half(model.Number(1.4142135f));
+  const std::string sum =
+      model.Of("Add", {model.Of("Erf", {model.Of("Div", {x, root})}), half(model.Number(1))});
+  model.Finish(model.Of("Mul", {half(model.Number(0.5f)), model.Of("Mul", {x, sum})}));
+  EXPECT_THAT(model.Types(), Contains("gelu"));
+  EXPECT_THAT(model.Types(), Not(Contains("erf")));
+}
+
 TEST(FindActivations, FindsGeluByTanh) {
   ExpectActivation(
       [](Composition& m) {
