@@ -342,6 +342,13 @@ TEST(FindNormalizations, LeavesWhatIsNoNormOfRows) {
   });
 }
 
+TEST(FindNormalizations, SubtractsOnlyTheMeanOfRows) {
+  Composition model({3, 3});
+  const std::string centered = model.Of("Sub", {"x", model.Mean("x", {0})});
+  model.Finish(model.Of("Div", {centered, Deviation(model, centered)}));
+  EXPECT_THAT(model.Types(), ElementsAre("reduce_mean", "elementwise_sub", "rms_norm"));
+}
+
 TEST(FindNormalizations, LeavesAScaleOfRowsBehindTheNorm) {
   Composition model({3, 3});
   model.Floats("scale", {3, 1}, {1, 2, 3});
