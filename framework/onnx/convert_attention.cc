@@ -33,7 +33,8 @@ Variable WithPast(const OnnxNode& node, size_t past, const Variable& x) {
 Variable BiasOfMask(const OnnxNode& node, const Variable& mask, const Variable& key) {
   const int64_t length = key.dims()[2];
   const int64_t masked = mask.dims().empty() ? -1 : mask.dims().back();
-  if (length != masked) node.Unsupported("its mask is for ", masked, " of ", length, " keys");
+  const bool differ = length != masked && length >= 0 && masked >= 0;
+  if (differ) node.Unsupported("its mask is for ", masked, " of ", length, " keys");
   if (mask.dtype() != DType::kBool) return mask;
   const Variable zeros = layers::Cast(mask, key.dtype()) * 0.0;
   return layers::Where(mask, zeros, -double{kInfinity});
@@ -58,7 +59,8 @@ Variable CausalBias(const OnnxNode& node, const Variable& query, const Variable&
 
 Variable Repeated(const OnnxNode& node, const Variable& x, int64_t heads) {
   const int64_t own = x.dims()[1];
-  if (own == heads) return x;
+  // Numbers that only a run knows are taken for equal: a run says so if they aren't.
+  if (own == heads || own < 0 || heads < 0) return x;
   if (own < 1 || heads < 1 || heads % own != 0) node.Invalid("has ", heads, " heads for ", own);
   return layers::RepeatInterleave(x, heads / own, 1);
 }

@@ -8,6 +8,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/tensor.h"
 #include "framework/onnx/onnx_node.h"
+#include "framework/onnx/shape_dims.h"
 
 namespace skiff {
 namespace {
@@ -91,6 +92,13 @@ void Arithmetic(const OnnxNode& node) {
   node.CheckInputs(2, 2);
   node.Out(0, Combine(Function, node, node.In(0), node.In(1)));
 }
+// The operand of fewer dims comes second: the passes look for a bias there.
+template <Binary Function>
+void Commutative(const OnnxNode& node) {
+  node.CheckInputs(2, 2);
+  const bool swaps = RankOf(node.In(0)) < RankOf(node.In(1));
+  node.Out(0, Combine(Function, node, node.In(swaps ? 1 : 0), node.In(swaps ? 0 : 1)));
+}
 
 // The products of dims of which some are known only in a run, and of other numbers.
 std::optional<std::vector<int64_t>> PartlyKnownProducts(const OnnxNode& node) {
@@ -104,7 +112,7 @@ std::optional<std::vector<int64_t>> PartlyKnownProducts(const OnnxNode& node) {
   return x;
 }
 void Multiply(const OnnxNode& node) {
-  Arithmetic<layers::ElementwiseMul>(node);
+  Commutative<layers::ElementwiseMul>(node);
   node.OutPartlyKnown(0, PartlyKnownProducts(node));
 }
 
@@ -329,7 +337,7 @@ std::vector<OnnxConverterEntry> ElementwiseConverters() {
   return {
       {"Abs", UnaryNumber<layers::Abs>},
       {"Acosh", Unary<AcoshOf>},
-      {"Add", Arithmetic<layers::ElementwiseAdd>},
+      {"Add", Commutative<layers::ElementwiseAdd>},
       {"And", And},
       {"Asinh", Unary<AsinhOf>},
       {"Atanh", Unary<AtanhOf>},

@@ -4,6 +4,7 @@
 
 #include "framework/builder/math.h"
 #include "framework/builder/tensor.h"
+#include "framework/onnx/normalization_ops.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
 #include "framework/onnx/window.h"
@@ -187,26 +188,27 @@ void LayerNormalization(const OnnxNode& node) {
     node.Out(1, normal.mean);
     return node.Out(2, normal.inverse_deviation);
   }
-  const auto flat = [](const Variable& v) {
-    return v.dims().size() == 1 ? v : layers::Reshape(v, {-1});
-  };
-  Op op("layer_norm");
-  op.SetInput("X", {x.name()}).SetInput("Scale", {flat(scale).name()});
-  if (node.Has(2)) op.SetInput("Bias", {flat(node.In(2)).name()});
-  op.SetAttr("epsilon", epsilon).SetAttr("begin_norm_axis", axis);
-  const LayerCall layer("layer_norm", "", std::source_location::current());
-  op.SetOutput("Mean", {layer.NewSavedOutput()}).SetOutput("Variance", {layer.NewSavedOutput()});
-  node.Out(0, layer.AppendFor(std::move(op), "Y"));
+  node.Out(0, LayerNormOf({.x = x,
+                           .scale = scale,
+                           .shift = node.Has(2) ? node.In(2) : Variable(),
+                           .axis = axis,
+                           .epsilon = epsilon}));
 }
 
 void RmsNormalization(const OnnxNode& node) {
   node.CheckInputs(2, 2);
   const Variable x = node.In(0);
   const int64_t axis = node.Axis(node.Int("axis", -1), x.dims().size());
+  const float epsilon = node.Float("epsilon", 1e-5f);
+  const Variable scale = node.In(1);
+  if (axis > 0 && scale.dims() == Ints(x.dims().begin() + axis, x.dims().end())) {
+    return node.Out(
+        0, RmsNormOf({.x = x, .scale = scale, .shift = {}, .axis = axis, .epsilon = epsilon}));
+  }
   layers::ReduceOptions options = {.keep_dim = true};
   for (int64_t i = axis; i < RankOf(x); ++i) options.dims.push_back(i);
   const Variable mean = layers::ReduceMean(layers::Square(x), options);
-  node.Out(0, x * layers::Rsqrt(mean + double{node.Float("epsilon", 1e-5f)}) * node.In(1));
+  node.Out(0, x * layers::Rsqrt(mean + double{epsilon}) * scale);
 }
 
 void GroupNormalization(const OnnxNode& node) {

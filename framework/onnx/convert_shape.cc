@@ -1,5 +1,6 @@
 // Ops that reshape, join, split and repeat tensors.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -56,10 +57,9 @@ void Reshape(const OnnxNode& node) {
   const Variable x = node.In(0);
   const auto known = node.KnownInts(1);
   const bool allow_zero = node.Int("allowzero", 0) != 0;
-  if (!known) {
-    if (allow_zero) node.Unsupported("allowzero = 1 with a shape that depends on a run");
-    return ReshapeInRun(node, x);
-  }
+  // With allowzero, as PyTorch writes it, a dim that is 0 in a run would have to stay 0. Skiff
+  // copies that of x, which is the same where both are the size of an empty batch, say.
+  if (!known) return ReshapeInRun(node, x);
   if (allow_zero && std::ranges::count(*known, 0) > 0) {
     node.Unsupported("allowzero = 1 with a dim of 0");
   }
@@ -192,11 +192,15 @@ void Expand(const OnnxNode& node) {
   const auto known = node.KnownInts(1);
   if (!known) {
     const Variable dims = node.In(1);
-    if (dims.dims().size() != 1 || dims.dims()[0] != RankOf(x)) {
-      node.Unsupported("makes a shape of another rank that depends on a run");
+    if (dims.dims().size() != 1 || dims.dims()[0] < RankOf(x)) {
+      node.Unsupported("makes a shape of fewer or unknown dims that depends on a run");
     }
+    Ints leading(static_cast<size_t>(dims.dims()[0] - RankOf(x)));
+    std::iota(leading.begin(), leading.end(), 0);
+    const Variable aligned = leading.empty() ? x : layers::Unsqueeze(x, leading);
     // An extent of 1 leaves that of x.
-    return node.Out(0, layers::ExpandTo(x, layers::ElementwiseMax(dims, DimsOf(x, 0, RankOf(x)))));
+    const Variable extents = layers::ElementwiseMax(dims, DimsOf(aligned, 0, RankOf(aligned)));
+    return node.Out(0, layers::ExpandTo(aligned, extents));
   }
   Ints dims = *known;
   while (static_cast<int64_t>(dims.size()) < RankOf(x)) dims.insert(dims.begin(), 1);

@@ -6,6 +6,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/current_block.h"
 #include "framework/builder/tensor.h"
+#include "framework/onnx/tensor_proto.h"
 #include "framework/op/evaluation.h"
 #include "framework/op/registry.h"
 #include "framework/op/var_meta.h"
@@ -49,6 +50,9 @@ Variable MakeConstant(const Tensor& value) {
       return CastConstantOf<uint8_t>(value);
     case DType::kInt16:
       return CastConstantOf<int16_t>(value);
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return layers::Cast(ConstantOf<float>(WidenedHalf(value)), value.dtype());
     default:
       return {};
   }

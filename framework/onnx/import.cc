@@ -10,6 +10,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
+#include "framework/onnx/compositions_found.h"
 #include "framework/onnx/graph_builder.h"
 #include "framework/onnx/graph_converter.h"
 #include "framework/onnx/local_functions.h"
@@ -186,6 +187,7 @@ void Importer::Convert() {
 }
 
 InferenceModel Importer::Finish(std::unique_ptr<Program> program, Scope* scope) {
+  ReplaceCompositions(program->root(), fetches_);
   AppendFeedsAndFetches(program->root());
   builder_.MoveWeightsTo(scope);
   return {.program = std::move(program), .feed_names = feeds_, .fetch_names = fetches_};

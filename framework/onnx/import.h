@@ -22,8 +22,10 @@ struct OnnxImportOptions {
 // numbers and bools. An Identity of an initializer is a parameter of its own: exporters join equal
 // weights so. The weights of an LSTM, GRU or RNN become parameters in Skiff's order, if nothing
 // else reads them (docs/onnx.md). What follows from constants and known shapes is computed here; a
-// batch norm uses its running statistics in training, too. Functions of the file are written out.
-// Loops and branches become those of Skiff, whose limits hold.
+// batch norm uses its running statistics in training, too. Compositions of nodes for which Skiff
+// has one op become that op, and attention gets the form that passes know (compositions_found.h).
+// Functions of the file are written out. Loops and branches become those of Skiff, whose limits
+// hold.
 //
 // Throws Error before the scope changes:
 // - what ReadOnnxModel and TensorFromOnnx throw;

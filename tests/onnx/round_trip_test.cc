@@ -62,9 +62,21 @@ TEST_P(RoundTrip, ComputesTheSame) {
 
 TEST_P(RoundTrip, IsFused) {
   const std::vector<std::string> types = Instructions();
-  if (GetParam().name == "ernie") {
-    EXPECT_THAT(types, Contains("bias_dropout_residual_layer_norm"));
+  const std::string& name = GetParam().name;
+  const bool is_transformer = name == "ernie" || name == "gpt2" || name == "llama";
+  EXPECT_THAT(types, Contains("multihead_attention").Times(is_transformer ? 2 : 0));
+  if (is_transformer) {
+    EXPECT_THAT(types, Not(Contains("softmax")));
     EXPECT_THAT(types, Contains("linear"));
+  }
+  if (name == "ernie" || name == "gpt2") {
+    const int norms = name == "ernie" ? 5 : 4;
+    EXPECT_THAT(types, Contains("bias_dropout_residual_layer_norm").Times(norms));
+    EXPECT_THAT(types, Contains("bias_gelu").Times(2));
+  }
+  if (name == "llama") {
+    EXPECT_THAT(types, Contains("rms_norm").Times(5));
+    EXPECT_THAT(types, Contains("swish").Times(2));
   }
   if (GetParam().name.starts_with("resnet")) {
     EXPECT_THAT(types, Not(Contains("batch_norm")));
