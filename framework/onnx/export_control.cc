@@ -1,0 +1,244 @@
+// Loops and branches: Loop, Scan and If, whose bodies are graphs of the ops of a block.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/onnx/compositions.h"
+#include "framework/onnx/control_values.h"
+#include "framework/onnx/exporters.h"
+
+namespace skiff::onnx_export {
+namespace {
+
+const GraphType kFlag = {.dtype = DType::kBool, .dims = std::vector<GraphDim>{}};
+const GraphType kNumber = {.dtype = DType::kInt64, .dims = std::vector<GraphDim>{}};
+
+// The graph of an op's block, from its beginning to Finish.
+class BodyGraph {
+ public:
+  explicit BodyGraph(OpExport& op) : op_(op), values_(op.SubBlock(), &op.values()) {
+    op.graph().BeginSubgraph();
+  }
+
+  void AddInput(const std::string& name, const GraphType& type) {
+    op_.graph().AddInput(op_.graph().FreshName(name), type);
+  }
+  // Adds an input that is the value of a variable.
+  void AddVariable(const Var& var) {
+    const std::string value = op_.graph().FreshName(var.name);
+    op_.graph().AddInput(value, TypeOf(var));
+    values_.Set(var.name, value);
+  }
+  void AddOps() { op_.AddOps(&values_); }
+  // Returns the value that a variable has at the end.
+  std::string Find(const std::string& variable) {
+    std::string value = values_.Find(variable);
+    if (value.empty()) {
+      Refuse("its block gives \"", variable, "\" no value: ", values_.WhyMissing(variable));
+    }
+    return value;
+  }
+  void AddOutput(const std::string& variable, const GraphType& type) {
+    op_.graph().AddOutput(Find(variable), type);
+  }
+  Subgraph Finish() { return op_.graph().EndSubgraph(); }
+
+ private:
+  OpExport& op_;
+  ExportValues values_;
+};
+
+// Refuses what ONNX's loops can't hand on.
+void CheckCarried(const Var& var) {
+  if (var.lod_level > 0) Refuse("its block writes \"", var.name, "\", which is ragged");
+}
+
+// Returns 0s of the dims of a variable; an extent that is unknown is `unknown`.
+std::string Zeros(OpExport& op, const Var& var, int64_t unknown) {
+  std::vector<int64_t> dims = var.dims;
+  for (int64_t& dim : dims) {
+    if (dim < 0 && unknown < 0) {
+      Refuse("\"", var.name, "\" has no value before it, and dims that a run decides");
+    }
+    if (dim < 0) dim = unknown;
+  }
+  return op.Node("Expand", {op.Number(var.dtype, 0), op.IntVector(dims)});
+}
+
+// Returns the value that a variable has before the op: 0 if it has none.
+std::string ValueBefore(OpExport& op, const Var& var, int64_t unknown = -1) {
+  if (var.kind == VarKind::kLoDTensorArray) return ArrayValue(op, var.name, var.dtype);
+  const std::string value = op.values().Find(var.name);
+  return value.empty() ? Zeros(op, var, unknown) : value;
+}
+
+std::string Scalar(OpExport& op, const std::string& value) { return Reshaped(op, value, {}); }
+
+void While(OpExport& op) {
+  const std::string condition = op.op().Input("Condition")[0];
+  const std::vector<const Var*> carried = op.WrittenByBlock();
+  op.Ignore("X");
+  std::vector<std::string> inputs = {"", Scalar(op, op.In("Condition"))};
+  for (const Var* var : carried) {
+    CheckCarried(*var);
+    inputs.push_back(ValueBefore(op, *var));
+  }
+  BodyGraph body(op);
+  body.AddInput("iteration", kNumber);
+  body.AddInput("condition", kFlag);
+  for (const Var* var : carried) body.AddVariable(*var);
+  body.AddOps();
+  op.graph().AddOutput(Scalar(op, body.Find(condition)), kFlag);
+  for (const Var* var : carried) body.AddOutput(var->name, TypeOf(*var));
+  const std::vector<std::string> made =
+      op.Nodes("Loop", inputs, {{"body", body.Finish()}}, carried.size());
+  for (size_t i = 0; i < carried.size(); ++i) op.SetVariable(carried[i]->name, made[i]);
+}
+
+const std::vector<std::string>& Names(OpExport& op, std::string_view attribute) {
+  return std::get<std::vector<std::string>>(op.Attr(attribute));
+}
+
+void Recurrent(OpExport& op) {
+  const Block& block = op.SubBlock();
+  const std::vector<std::string>& before = Names(op, "ex_states");
+  const std::vector<std::string>& after = Names(op, "states");
+  const std::vector<std::string>& outputs = op.op().Output("outputs");
+  const std::vector<std::string>& parts = op.op().Input("inputs");
+  const int64_t is_reverse = op.Bool("reverse") ? 1 : 0;
+  for (const char* name : {"parameters", "has_states", "skip_eager_deletion_vars"}) op.Ignore(name);
+  if (parts.empty()) Refuse("it has no inputs");
+  std::vector<std::string> inputs = op.Ins("initial_states");
+  for (const std::string& value : op.Ins("inputs")) inputs.push_back(value);
+  BodyGraph body(op);
+  for (const std::vector<std::string>* names : {&before, &parts}) {
+    for (const std::string& name : *names) body.AddVariable(*block.GetVar(name));
+  }
+  body.AddOps();
+  for (const std::vector<std::string>* names : {&after, &outputs}) {
+    for (const std::string& name : *names) body.AddOutput(name, TypeOf(*block.GetVar(name)));
+  }
+  const std::vector<int64_t> in_directions(parts.size(), is_reverse);
+  const std::vector<int64_t> out_directions(outputs.size(), is_reverse);
+  const std::vector<std::string> made =
+      op.Nodes("Scan", inputs,
+               {{"body", body.Finish()},
+                {"num_scan_inputs", static_cast<int64_t>(parts.size())},
+                {"scan_input_directions", in_directions},
+                {"scan_output_directions", out_directions}},
+               before.size() + outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) op.Set("outputs", made[before.size() + i], i);
+}
+
+// Returns whether the block runs, of rank 0.
+std::string BlockCondition(OpExport& op) {
+  if (op.Bool("is_scalar_condition")) return Scalar(op, op.In("Cond"));
+  std::string runs;
+  for (const std::string& condition : op.Ins("Cond")) {
+    const std::string has_any =
+        op.Node("Greater", {op.Node("Size", {condition}), op.Number(DType::kInt64, 0)});
+    runs = runs.empty() ? has_any : op.Node("And", {runs, has_any});
+  }
+  return runs;
+}
+
+// Returns the type of a variable that two branches make.
+GraphType BranchType(const Var& var) {
+  GraphType type = TypeOf(var);
+  type.dims.reset();
+  return type;
+}
+
+void ConditionalBlock(OpExport& op) {
+  const std::vector<const Var*> written = op.WrittenByBlock();
+  op.Ignore("Input");
+  const std::string condition = BlockCondition(op);
+  if (written.empty()) return;
+  BodyGraph taken(op);
+  taken.AddOps();
+  for (const Var* var : written) {
+    CheckCarried(*var);
+    taken.AddOutput(var->name, BranchType(*var));
+  }
+  const Subgraph then_branch = taken.Finish();
+  op.graph().BeginSubgraph();
+  for (const Var* var : written) {
+    // Without a value before, nothing but the op that selects the result of the branch that has
+    // run, or puts rows together, reads the variable, and there are none of it.
+    op.graph().AddOutput(ValueBefore(op, *var, /*unknown=*/0), BranchType(*var));
+  }
+  const Subgraph else_branch = op.graph().EndSubgraph();
+  const std::vector<std::string> made =
+      op.Nodes("If", {condition}, {{"then_branch", then_branch}, {"else_branch", else_branch}},
+               written.size());
+  for (size_t i = 0; i < written.size(); ++i) op.SetVariable(written[i]->name, made[i]);
+}
+
+// Returns x[mask], or one of those from `first` on.
+std::string Selected(OpExport& op, const std::vector<std::string>& x, const std::string& mask,
+                     size_t first) {
+  if (first + 1 == x.size()) return x[first];
+  const GraphType type = {.dtype = op.OutDType("Out"), .dims = {}};
+  const std::string is_first =
+      op.Node("Equal", {mask, op.Number(DType::kInt32, static_cast<double>(first))});
+  op.graph().BeginSubgraph();
+  op.graph().AddOutput(x[first], type);
+  const Subgraph then_branch = op.graph().EndSubgraph();
+  op.graph().BeginSubgraph();
+  op.graph().AddOutput(Selected(op, x, mask, first + 1), type);
+  const Subgraph else_branch = op.graph().EndSubgraph();
+  return op.Node("If", {is_first}, {{"then_branch", then_branch}, {"else_branch", else_branch}});
+}
+
+void SelectInput(OpExport& op) {
+  op.Set("Out", Selected(op, op.Ins("X"), Scalar(op, op.In("Mask")), 0));
+}
+
+std::string FlatMask(OpExport& op) { return Reshaped(op, op.In("Mask"), {-1}); }
+
+void SplitLodTensor(OpExport& op) {
+  op.Ignore("level");
+  const std::string x = op.In("X");
+  const std::string mask = FlatMask(op);
+  const auto rows = [&](const std::string& chosen) {
+    return op.Node("Compress", {x, chosen}, {{"axis", int64_t{0}}});
+  };
+  op.Set("OutTrue", rows(mask));
+  op.Set("OutFalse", rows(op.Node("Not", {mask})));
+}
+
+void MergeLodTensor(OpExport& op) {
+  op.Ignore("level");
+  op.Ignore("X");
+  const std::string mask = FlatMask(op);
+  const std::string zero = op.Number(DType::kInt64, 0);
+  // How many rows before each one are true (false).
+  const auto before = [&](const std::string& chosen) {
+    return op.Node("CumSum", {op.Cast(chosen, DType::kInt64), zero}, {{"exclusive", int64_t{1}}});
+  };
+  const std::string in_true = op.In("InTrue");
+  const std::string of_false =
+      op.Node("Add", {before(op.Node("Not", {mask})), DimsOf(op, in_true, 0, 1)});
+  const std::string rows = op.Node("Where", {mask, before(mask), of_false});
+  op.Set("Out", op.Node("Gather", {Joined(op, {in_true, op.In("InFalse")}), rows}));
+}
+
+void Copy(OpExport& op) {
+  op.Ignore("dtype");
+  op.Set("Out", op.Node("Identity", {op.In("X")}));
+}
+
+}  // namespace
+
+void AddControlExporters(ExporterTable* table) {
+  table->AddMover("while", While);
+  table->AddMover("recurrent", Recurrent);
+  table->AddMover("conditional_block", ConditionalBlock);
+  table->AddMover("select_input", SelectInput);
+  table->AddMover("split_lod_tensor", SplitLodTensor);
+  table->AddMover("merge_lod_tensor", MergeLodTensor);
+  table->AddMover("rnn_memory_helper", Copy);
+}
+
+}  // namespace skiff::onnx_export
