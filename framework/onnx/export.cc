@@ -100,6 +100,7 @@ class ProgramExport {
   void AddOps() { AddOps(root_, &values_); }
 
   void AddFetch(const std::string& name) {
+    GiveName(name);
     const std::string value = values_.Find(name);
     const Var& var = *root_->GetVar(name);
     if (value.empty()) {
@@ -127,6 +128,16 @@ class ProgramExport {
   }
 
  private:
+  // Takes the name of a variable that is written several times from its first value, and gives it
+  // to the last one.
+  void GiveName(const std::string& name) {
+    const std::string value = values_.Find(name);
+    const LoDValues lod = values_.FindLoD(name);
+    if (value.empty() || value == name) return;
+    if (!graph_.Rename(name, graph_.FreshName(name), 0)) return;
+    if (graph_.Rename(value, name, 0)) values_.Set(name, name, lod);
+  }
+
   static std::string LevelName(const std::string& name, int32_t level) {
     return StrCat(name, ".lod", level);
   }

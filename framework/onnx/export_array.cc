@@ -41,7 +41,6 @@ std::string Lengthened(OpExport& op, const std::string& array, const std::string
 }
 
 void WriteToArray(OpExport& op) {
-  if (op.IsRagged("X")) Refuse("an array of ragged elements");
   const DType dtype = op.DTypeOf("X");
   const std::string x = op.In("X");
   const std::string index = IndexOf(op);
@@ -50,6 +49,8 @@ void WriteToArray(OpExport& op) {
   const std::string room = Lengthened(op, array, count, dtype);
   const std::string others = op.Node("SequenceErase", {room, index});
   op.Set("Out", op.Node("SequenceInsert", {others, x, index}));
+  // Each element has offsets of its own, which nothing keeps.
+  op.SetLoD("Out", {});
 }
 
 std::string ArrayIn(OpExport& op) {

@@ -51,7 +51,8 @@ class BodyGraph {
 
 // Refuses what ONNX's loops can't hand on.
 void CheckCarried(const Var& var) {
-  if (var.lod_level > 0) Refuse("its block writes \"", var.name, "\", which is ragged");
+  const bool is_ragged = var.kind == VarKind::kLoDTensor && var.lod_level > 0;
+  if (is_ragged) Refuse("its block writes \"", var.name, "\", which is ragged");
 }
 
 // Returns 0s of the dims of a variable; an extent that is unknown is `unknown`.
