@@ -55,7 +55,8 @@ void CheckCarried(const Var& var) {
   if (is_ragged) Refuse("its block writes \"", var.name, "\", which is ragged");
 }
 
-// Returns 0s of the dims of a variable; an extent that is unknown is `unknown`.
+// Returns 0s of the dims of a variable; an extent that a run decides is `unknown`, or refused if
+// that is -1.
 std::string Zeros(OpExport& op, const Var& var, int64_t unknown) {
   std::vector<int64_t> dims = var.dims;
   for (int64_t& dim : dims) {
@@ -68,7 +69,7 @@ std::string Zeros(OpExport& op, const Var& var, int64_t unknown) {
 }
 
 // Returns the value that a variable has before the op: 0 if it has none.
-std::string ValueBefore(OpExport& op, const Var& var, int64_t unknown = -1) {
+std::string ValueBefore(OpExport& op, const Var& var, int64_t unknown) {
   if (var.kind == VarKind::kLoDTensorArray) return ArrayValue(op, var.name, var.dtype);
   const std::string value = op.values().Find(var.name);
   return value.empty() ? Zeros(op, var, unknown) : value;
@@ -83,7 +84,7 @@ void While(OpExport& op) {
   std::vector<std::string> inputs = {"", Scalar(op, op.In("Condition"))};
   for (const Var* var : carried) {
     CheckCarried(*var);
-    inputs.push_back(ValueBefore(op, *var));
+    inputs.push_back(ValueBefore(op, *var, /*unknown=*/-1));
   }
   BodyGraph body(op);
   body.AddInput("iteration", kNumber);
@@ -144,6 +145,17 @@ std::string BlockCondition(OpExport& op) {
   return runs;
 }
 
+// Returns whether nothing needs the rows of a variable where the block that writes it doesn't run:
+// all that reads it selects the result of the branch that has run, or puts the rows of branches
+// together, of which there are none then.
+bool OnlyMergesRead(OpExport& op, const Var& var) {
+  return std::ranges::all_of(op.block().ops(), [&](const auto& reader) {
+    const std::vector<std::string> names = reader->InputNames();
+    return std::ranges::count(names, var.name) == 0 || reader->type == "select_input" ||
+           reader->type == "merge_lod_tensor";
+  });
+}
+
 // Returns the type of a variable that two branches make.
 GraphType BranchType(const Var& var) {
   GraphType type = TypeOf(var);
@@ -165,9 +177,8 @@ void ConditionalBlock(OpExport& op) {
   const Subgraph then_branch = taken.Finish();
   op.graph().BeginSubgraph();
   for (const Var* var : written) {
-    // Without a value before, nothing but the op that selects the result of the branch that has
-    // run, or puts rows together, reads the variable, and there are none of it.
-    op.graph().AddOutput(ValueBefore(op, *var, /*unknown=*/0), BranchType(*var));
+    const int64_t unknown = OnlyMergesRead(op, *var) ? 0 : -1;
+    op.graph().AddOutput(ValueBefore(op, *var, unknown), BranchType(*var));
   }
   const Subgraph else_branch = op.graph().EndSubgraph();
   const std::vector<std::string> made =

@@ -168,14 +168,13 @@ void SoftmaxWithCrossEntropy(OpExport& op) {
   const int64_t axis = op.Axis("axis", op.Rank("Logits"));
   const DType dtype = op.DTypeOf("Logits");
   const int64_t ignored = op.Int("ignore_index");
-  op.Ignore("skip_ignored");
   const std::string logs = LogProbabilities(op, axis);
   if (op.Bool("soft_label")) {
     const std::string products = op.Node("Mul", {op.In("Label"), logs});
     return op.Set("Loss", op.Node("Neg", {Reduced(op, "ReduceSum", products, {axis}, true)}));
   }
-  if (op.Rank("Label") != op.Rank("Logits")) Refuse("Label has another rank than Logits");
-  const std::string label = op.Cast(op.In("Label"), DType::kInt64);
+  std::string label = op.Cast(op.In("Label"), DType::kInt64);
+  if (op.Rank("Label") < op.Rank("Logits")) label = Unsqueezed(op, label, {axis});
   const std::string is_ignored =
       op.Node("Equal", {label, op.Number(DType::kInt64, static_cast<double>(ignored))});
   const std::string place = op.Node("Where", {is_ignored, op.Number(DType::kInt64, 0), label});

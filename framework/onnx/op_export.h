@@ -116,8 +116,9 @@ class OpExport {
   // with as many levels, as shape rules do.
   void SetLoD(std::string_view slot, LoDValues lod);
 
-  // For ops that run a block.
+  // For ops that run a block: it, and the one that the op is in.
   Block& SubBlock();
+  const Block& block() const { return *site_.block; }
   // Returns the variables around the block that it writes.
   std::vector<const Var*> WrittenByBlock() const;
   // Makes a value that of a variable.

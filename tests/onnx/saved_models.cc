@@ -4,6 +4,15 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/builder/activation.h"
+#include "framework/builder/control.h"
+#include "framework/builder/control_flow.h"
+#include "framework/builder/data.h"
+#include "framework/builder/math.h"
+#include "framework/builder/nn.h"
+#include "framework/builder/program_guard.h"
+#include "framework/builder/static_rnn.h"
+#include "framework/builder/tensor.h"
 #include "models/char_rnn/char_rnn.h"
 #include "models/char_rnn/stream_reader.h"
 #include "models/seq2seq/pair_reader.h"
@@ -172,10 +181,110 @@ SavedModel Translator(const models::Seq2SeqOptions& options, int64_t width) {
   return model;
 }
 
+// Makes programs of a network whose feeds are `inputs`.
+TrainingProgram ProgramsOf(const std::vector<std::string>& inputs,
+                           const std::function<Variables()>& network) {
+  TrainingProgram programs{.main = std::make_unique<Program>(),
+                           .startup = std::make_unique<Program>()};
+  const ProgramGuard guard(programs.main.get(), programs.startup.get());
+  programs.startup->seed = kSeed;
+  for (const Variable& output : network()) programs.model_outputs.push_back(output.name());
+  programs.test = programs.main->CloneForTest();
+  programs.model_inputs = inputs;
+  return programs;
+}
+
+Variable Int64(int64_t value) {
+  return layers::FillConstant({1}, DType::kInt64, static_cast<double>(value));
+}
+
+// A loop whose steps take branches: by the step's number, and by a feed.
+Variable StepsInBranches(const Variable& x, const Variable& kind, const Variable& steps) {
+  const Variables last =
+      layers::WhileLoop([&](const Variables& v) { return layers::LessThan(v[0], steps); },
+                        [&](const Variables& v) {
+                          const Variable is_first = layers::Equal(v[0], Int64(0));
+                          const Variables branch = layers::Cond(
+                              is_first, [&] { return Variables{layers::Tanh(v[1])}; },
+                              [&] { return Variables{v[1] * 0.5f}; });
+                          const Variables chosen = layers::SwitchCase(
+                              kind,
+                              {{0, [&] { return Variables{branch[0] + x}; }},
+                               {1, [&] { return Variables{layers::Fc(branch[0], 4)}; }}},
+                              [&] { return Variables{branch[0] - x}; });
+                          return Variables{layers::Increment(layers::Assign(v[0])), chosen[0]};
+                        },
+                        {Int64(0), x});
+  return last[1];
+}
+
+// Rows in two blocks, and a variable that one of several blocks assigns to.
+Variables RowsInBranches(const Variable& x, const Variable& kind) {
+  const Variable first = layers::Slice(x, {.axes = {1}, .starts = {0}, .ends = {1}});
+  layers::IfElse by_row(layers::GreaterThan(first, layers::FillConstant({1}, DType::kFloat32, 0)));
+  by_row.IfTrue([&] { return Variables{layers::Tanh(by_row.Input(x))}; });
+  by_row.IfFalse([&] { return Variables{by_row.Input(x) * 0.5f}; });
+  const Variable rate = layers::FillConstant({1}, DType::kFloat32, 1);
+  layers::Switch choose;
+  choose.Case(layers::LessThan(kind, Int64(1)), [&] { layers::AssignTo(rate * 3.0f, rate); });
+  choose.Default([&] { layers::AssignTo(rate * 5.0f, rate); });
+  return {by_row.Outputs()[0], layers::Assign(rate)};
+}
+
+SavedModel Branches() {
+  SavedModel model{.name = "branches", .build = [] {
+                     return ProgramsOf({"x", "kind", "steps"}, [] {
+                       const Variable x = layers::Data("x", {-1, 4});
+                       const Variable kind = layers::Data("kind", {1}, DType::kInt64);
+                       const Variable steps = layers::Data("steps", {1}, DType::kInt64);
+                       Variables outputs = RowsInBranches(x, kind);
+                       outputs.push_back(StepsInBranches(x, kind, steps));
+                       return outputs;
+                     });
+                   }};
+  for (int64_t run = 0; run < 3; ++run) {
+    const Tensor x = ToTensor(harness::Uniform({2 + run, 4}, 5), DType::kFloat32);
+    model.feeds.push_back({{"x", x},
+                           {"kind", Tensor::FromValues<int64_t>({1}, {run})},
+                           {"steps", Tensor::FromValues<int64_t>({1}, {2 * run})}});
+  }
+  return model;
+}
+
+// A StaticRnn from the last step to the first, with a loop in each step.
+SavedModel NestedLoops() {
+  SavedModel model{
+      .name = "nested_loops", .build = [] {
+        return ProgramsOf({"x"}, [] {
+          const Variable x = layers::Data("x", {-1, 2, 3});
+          layers::StaticRnn rnn({.reverse = true});
+          rnn.Body([&] {
+            const Variable step = rnn.StepInput(x);
+            const Variable before = rnn.Memory(layers::FillConstant({2, 3}, DType::kFloat32, 0.5));
+            const Variables after = layers::WhileLoop(
+                [&](const Variables& v) { return layers::LessThan(v[0], Int64(2)); },
+                [&](const Variables& v) {
+                  return Variables{layers::Increment(layers::Assign(v[0])),
+                                   layers::Tanh(v[1] * step + before)};
+                },
+                {Int64(0), before});
+            rnn.UpdateMemory(before, after[1]);
+            rnn.StepOutput(after[1]);
+          });
+          return Variables{rnn.Outputs()[0]};
+        });
+      }};
+  for (const int64_t steps : {4, 1, 6}) {
+    model.feeds.push_back({{"x", ToTensor(harness::Uniform({steps, 2, 3}, 6), DType::kFloat32)}});
+  }
+  return model;
+}
+
 }  // namespace
 
 std::vector<SavedModel> SavedModels() {
-  std::vector<SavedModel> models = {Classifier("cnn"), Classifier("gru"), Classifier("lstm")};
+  std::vector<SavedModel> models = {Classifier("cnn"), Classifier("gru"), Classifier("lstm"),
+                                    Branches(), NestedLoops()};
   for (const char* cell : {"lstm", "gru"}) {
     models.push_back(CharRnn(cell, "static"));
     models.push_back(CharRnn(cell, "while"));
