@@ -253,27 +253,27 @@ SavedModel Branches() {
 
 // A StaticRnn from the last step to the first, with a loop in each step.
 SavedModel NestedLoops() {
-  SavedModel model{
-      .name = "nested_loops", .build = [] {
-        return ProgramsOf({"x"}, [] {
-          const Variable x = layers::Data("x", {-1, 2, 3});
-          layers::StaticRnn rnn({.reverse = true});
-          rnn.Body([&] {
-            const Variable step = rnn.StepInput(x);
-            const Variable before = rnn.Memory(layers::FillConstant({2, 3}, DType::kFloat32, 0.5));
-            const Variables after = layers::WhileLoop(
-                [&](const Variables& v) { return layers::LessThan(v[0], Int64(2)); },
-                [&](const Variables& v) {
-                  return Variables{layers::Increment(layers::Assign(v[0])),
-                                   layers::Tanh(v[1] * step + before)};
-                },
-                {Int64(0), before});
-            rnn.UpdateMemory(before, after[1]);
-            rnn.StepOutput(after[1]);
-          });
-          return Variables{rnn.Outputs()[0]};
-        });
-      }};
+  SavedModel model{.name = "nested_loops", .build = [] {
+                     return ProgramsOf({"x"}, [] {
+                       const Variable x = layers::Data("x", {-1, 2, 3});
+                       const Variable first = layers::FillConstant({2, 3}, DType::kFloat32, 0.5);
+                       layers::StaticRnn rnn({.reverse = true});
+                       rnn.Body([&] {
+                         const Variable step = rnn.StepInput(x);
+                         const Variable before = rnn.Memory(first);
+                         const Variables after = layers::WhileLoop(
+                             [&](const Variables& v) { return layers::LessThan(v[0], Int64(2)); },
+                             [&](const Variables& v) {
+                               return Variables{layers::Increment(layers::Assign(v[0])),
+                                                layers::Tanh(v[1] * step + before)};
+                             },
+                             {Int64(0), before});
+                         rnn.UpdateMemory(before, after[1]);
+                         rnn.StepOutput(after[1]);
+                       });
+                       return Variables{rnn.Outputs()[0]};
+                     });
+                   }};
   for (const int64_t steps : {4, 1, 6}) {
     model.feeds.push_back({{"x", ToTensor(harness::Uniform({steps, 2, 3}, 6), DType::kFloat32)}});
   }
