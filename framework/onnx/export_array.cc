@@ -11,10 +11,6 @@
 namespace skiff::onnx_export {
 namespace {
 
-std::string Int(OpExport& op, int64_t value) {
-  return op.Number(DType::kInt64, static_cast<double>(value));
-}
-
 // Returns the index I, of rank 0.
 std::string IndexOf(OpExport& op) { return Reshaped(op, op.In("I"), {}); }
 
@@ -22,7 +18,7 @@ std::string IndexOf(OpExport& op) { return Reshaped(op, op.In("I"), {}); }
 std::string Lengthened(OpExport& op, const std::string& array, const std::string& count,
                        DType dtype) {
   const std::string missing = op.Node("Sub", {count, op.Node("SequenceLength", {array})});
-  const std::string trips = op.Node("Max", {missing, Int(op, 0)});
+  const std::string trips = op.Node("Max", {missing, op.IntNumber(0)});
   const std::string element = op.Constant(Tensor(Shape{0}, dtype));
   GraphWriter& graph = op.graph();
   const GraphType flag = {.dtype = DType::kBool, .dims = std::vector<GraphDim>{}};
@@ -45,7 +41,7 @@ void WriteToArray(OpExport& op) {
   const std::string x = op.In("X");
   const std::string index = IndexOf(op);
   const std::string array = ArrayValue(op, op.op().Output("Out")[0], dtype);
-  const std::string count = op.Node("Add", {index, Int(op, 1)});
+  const std::string count = op.Node("Add", {index, op.IntNumber(1)});
   const std::string room = Lengthened(op, array, count, dtype);
   const std::string others = op.Node("SequenceErase", {room, index});
   op.Set("Out", op.Node("SequenceInsert", {others, x, index}));
@@ -94,7 +90,7 @@ enum Column : int64_t { kNumber, kLength, kFirstRow };
 std::string ColumnOf(OpExport& op, Column column) {
   const std::string table = op.In("RankTable");
   return op.Shared(StrCat("column ", static_cast<int64_t>(column), " of ", table), [&] {
-    return std::vector{op.Node("Gather", {table, Int(op, column)}, {{"axis", int64_t{1}}})};
+    return std::vector{op.Node("Gather", {table, op.IntNumber(column)}, {{"axis", int64_t{1}}})};
   })[0];
 }
 
@@ -150,7 +146,7 @@ void ShrinkRnnMemory(OpExport& op) {
   if (!op.IsRagged("X")) return op.Set("Out", first(x, count));
   const std::string offsets = op.Offsets("X");
   op.Set("Out", first(x, RowsAt(op, offsets, count)));
-  op.SetLoD("Out", {first(offsets, op.Node("Add", {count, Int(op, 1)}))});
+  op.SetLoD("Out", {first(offsets, op.Node("Add", {count, op.IntNumber(1)}))});
 }
 
 void ReorderLodTensorByRank(OpExport& op) {

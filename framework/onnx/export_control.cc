@@ -102,35 +102,76 @@ const std::vector<std::string>& Names(OpExport& op, std::string_view attribute) 
   return std::get<std::vector<std::string>>(op.Attr(attribute));
 }
 
-void Recurrent(OpExport& op) {
-  const Block& block = op.SubBlock();
-  const std::vector<std::string>& before = Names(op, "ex_states");
-  const std::vector<std::string>& after = Names(op, "states");
+// Returns the variables around the block that it writes and that aren't outputs: running statistics
+// and the like.
+std::vector<const Var*> OtherResults(OpExport& op) {
   const std::vector<std::string>& outputs = op.op().Output("outputs");
-  const std::vector<std::string>& parts = op.op().Input("inputs");
-  const int64_t is_reverse = op.Bool("reverse") ? 1 : 0;
-  for (const char* name : {"parameters", "has_states", "skip_eager_deletion_vars"}) op.Ignore(name);
-  if (parts.empty()) Refuse("it has no inputs");
-  std::vector<std::string> inputs = op.Ins("initial_states");
-  for (const std::string& value : op.Ins("inputs")) inputs.push_back(value);
+  std::vector<const Var*> written = op.WrittenByBlock();
+  std::erase_if(written,
+                [&](const Var* var) { return std::ranges::count(outputs, var->name) > 0; });
+  return written;
+}
+
+// What a Scan hands on from step to step, and the parts that it reads and makes.
+struct ScanVariables {
+  std::vector<const Var*> before;
+  std::vector<const Var*> after;
+  std::vector<const Var*> parts;
+  std::vector<const Var*> outputs;
+};
+
+ScanVariables ScanVariablesOf(OpExport& op, const std::vector<const Var*>& others) {
+  const Block& block = op.SubBlock();
+  const auto find = [&](const std::vector<std::string>& names) {
+    std::vector<const Var*> vars;
+    for (const std::string& name : names) vars.push_back(block.GetVar(name));
+    return vars;
+  };
+  ScanVariables variables = {.before = find(Names(op, "ex_states")),
+                             .after = find(Names(op, "states")),
+                             .parts = find(op.op().Input("inputs")),
+                             .outputs = find(op.op().Output("outputs"))};
+  for (std::vector<const Var*>* states : {&variables.before, &variables.after}) {
+    states->insert(states->end(), others.begin(), others.end());
+  }
+  return variables;
+}
+
+Subgraph ScanBody(OpExport& op, const ScanVariables& variables) {
   BodyGraph body(op);
-  for (const std::vector<std::string>* names : {&before, &parts}) {
-    for (const std::string& name : *names) body.AddVariable(*block.GetVar(name));
+  for (const std::vector<const Var*>* vars : {&variables.before, &variables.parts}) {
+    for (const Var* var : *vars) body.AddVariable(*var);
   }
   body.AddOps();
-  for (const std::vector<std::string>* names : {&after, &outputs}) {
-    for (const std::string& name : *names) body.AddOutput(name, TypeOf(*block.GetVar(name)));
+  for (const std::vector<const Var*>* vars : {&variables.after, &variables.outputs}) {
+    for (const Var* var : *vars) body.AddOutput(var->name, TypeOf(*var));
   }
-  const std::vector<int64_t> in_directions(parts.size(), is_reverse);
-  const std::vector<int64_t> out_directions(outputs.size(), is_reverse);
+  return body.Finish();
+}
+
+void Recurrent(OpExport& op) {
+  const std::vector<const Var*> others = OtherResults(op);
+  const ScanVariables variables = ScanVariablesOf(op, others);
+  const int64_t is_reverse = op.Bool("reverse") ? 1 : 0;
+  for (const char* name : {"parameters", "has_states", "skip_eager_deletion_vars"}) op.Ignore(name);
+  if (variables.parts.empty()) Refuse("it has no inputs");
+  std::vector<std::string> inputs = op.Ins("initial_states");
+  for (const Var* var : others) inputs.push_back(ValueBefore(op, *var, /*unknown=*/-1));
+  for (const std::string& value : op.Ins("inputs")) inputs.push_back(value);
+  const std::vector<int64_t> in_directions(variables.parts.size(), is_reverse);
+  const std::vector<int64_t> out_directions(variables.outputs.size(), is_reverse);
+  const size_t states = variables.before.size();
   const std::vector<std::string> made =
       op.Nodes("Scan", inputs,
-               {{"body", body.Finish()},
-                {"num_scan_inputs", static_cast<int64_t>(parts.size())},
+               {{"body", ScanBody(op, variables)},
+                {"num_scan_inputs", static_cast<int64_t>(variables.parts.size())},
                 {"scan_input_directions", in_directions},
                 {"scan_output_directions", out_directions}},
-               before.size() + outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) op.Set("outputs", made[before.size() + i], i);
+               states + variables.outputs.size());
+  for (size_t i = 0; i < others.size(); ++i) {
+    op.SetVariable(others[i]->name, made[states - others.size() + i]);
+  }
+  for (size_t i = 0; i < variables.outputs.size(); ++i) op.Set("outputs", made[states + i], i);
 }
 
 // Returns whether the block runs, of rank 0.
@@ -138,8 +179,7 @@ std::string BlockCondition(OpExport& op) {
   if (op.Bool("is_scalar_condition")) return Scalar(op, op.In("Cond"));
   std::string runs;
   for (const std::string& condition : op.Ins("Cond")) {
-    const std::string has_any =
-        op.Node("Greater", {op.Node("Size", {condition}), op.Number(DType::kInt64, 0)});
+    const std::string has_any = op.Node("Greater", {op.Node("Size", {condition}), op.IntNumber(0)});
     runs = runs.empty() ? has_any : op.Node("And", {runs, has_any});
   }
   return runs;
@@ -224,7 +264,7 @@ void MergeLodTensor(OpExport& op) {
   op.Ignore("level");
   op.Ignore("X");
   const std::string mask = FlatMask(op);
-  const std::string zero = op.Number(DType::kInt64, 0);
+  const std::string zero = op.IntNumber(0);
   // How many rows before each one are true (false).
   const auto before = [&](const std::string& chosen) {
     return op.Node("CumSum", {op.Cast(chosen, DType::kInt64), zero}, {{"exclusive", int64_t{1}}});

@@ -11,10 +11,6 @@
 namespace skiff::onnx_export {
 namespace {
 
-std::string Int(OpExport& op, int64_t value) {
-  return op.Number(DType::kInt64, static_cast<double>(value));
-}
-
 // Returns x where the mask is true, else a number. The mask has the first `mask_rank` dims of x.
 std::string Masked(OpExport& op, const std::string& mask, int64_t mask_rank, const std::string& x,
                    int64_t rank, const std::string& other) {
@@ -24,10 +20,9 @@ std::string Masked(OpExport& op, const std::string& mask, int64_t mask_rank, con
 // Returns a row of each sequence with rows, and any row for the others.
 std::string EndRows(OpExport& op, const std::string& offsets, const std::string& has_rows,
                     bool is_first) {
-  const std::string row = is_first
-                              ? FirstRowsOf(op, offsets)
-                              : op.Node("Sub", {EndsOf(op, offsets), op.Number(DType::kInt64, 1)});
-  return op.Node("Where", {has_rows, row, Int(op, 0)});
+  const std::string row =
+      is_first ? FirstRowsOf(op, offsets) : op.Node("Sub", {EndsOf(op, offsets), op.IntNumber(1)});
+  return op.Node("Where", {has_rows, row, op.IntNumber(0)});
 }
 
 // Returns the sum or the largest of each sequence's rows.
@@ -56,7 +51,7 @@ std::string PooledRows(OpExport& op, const std::string& offsets, const std::stri
 void SequencePool(OpExport& op) {
   LoDValues lod = op.LoD("X");
   const std::string offsets = lod.back();
-  const std::string has_rows = op.Node("Greater", {LengthsOf(op, offsets), Int(op, 0)});
+  const std::string has_rows = op.Node("Greater", {LengthsOf(op, offsets), op.IntNumber(0)});
   const std::string pad = op.Number(op.DTypeOf("X"), static_cast<double>(op.Float("pad_value")));
   const std::string pooled = PooledRows(op, offsets, has_rows);
   op.Set("Out", Masked(op, has_rows, 1, pooled, op.Rank("X"), pad));
@@ -77,7 +72,7 @@ void SequencePad(OpExport& op) {
   const std::string offsets = op.Offsets("X");
   const int64_t given = op.Int("padded_length");
   const PaddedRows rows =
-      given < 0 ? PaddedRowsOf(op, offsets) : PaddedRowsOf(op, offsets, Int(op, given));
+      given < 0 ? PaddedRowsOf(op, offsets) : PaddedRowsOf(op, offsets, op.IntNumber(given));
   const std::string padded = RowsAt(op, op.In("X"), rows.row);
   op.Set("Out", Masked(op, rows.is_row, 2, padded, op.Rank("X") + 1, op.In("PadValue")));
   op.Set("Length", LengthsOf(op, offsets));
@@ -94,7 +89,7 @@ void SequenceReverse(OpExport& op) {
   const std::string offsets = op.Offsets("X");
   const RowPlaces places = PlacesOf(op, offsets);
   const std::string ends = RowsAt(op, EndsOf(op, offsets), places.sequence);
-  const std::string after = op.Node("Add", {places.position, Int(op, 1)});
+  const std::string after = op.Node("Add", {places.position, op.IntNumber(1)});
   op.Set("Y", RowsAt(op, op.In("X"), op.Node("Sub", {ends, after})));
 }
 
@@ -147,9 +142,9 @@ void SequenceReshape(OpExport& op) {
   const int64_t to = op.Int("new_dim");
   if (from < 0) Refuse("the width of X is unknown");
   const std::string offsets = op.Offsets("X");
-  const std::string elements = op.Node("Mul", {offsets, Int(op, from)});
+  const std::string elements = op.Node("Mul", {offsets, op.IntNumber(from)});
   op.Set("Out", Reshaped(op, op.In("X"), {-1, to}));
-  op.SetLoD("Out", {op.Node("Div", {elements, Int(op, to)})});
+  op.SetLoD("Out", {op.Node("Div", {elements, op.IntNumber(to)})});
 }
 
 void SequenceEnumerate(OpExport& op) {
@@ -170,11 +165,11 @@ void SequenceEnumerate(OpExport& op) {
 std::string TrainedPadding(OpExport& op, const std::string& offsets, const NeighbourRows& rows,
                            int64_t before) {
   const std::string length = RowsAt(op, LengthsOf(op, offsets), PlacesOf(op, offsets).sequence);
-  const std::string is_before = op.Node("Less", {rows.position, Int(op, 0)});
+  const std::string is_before = op.Node("Less", {rows.position, op.IntNumber(0)});
   const std::string behind = op.Node("Sub", {rows.position, length});
   const std::string distance = op.Node("Where", {is_before, rows.position, behind});
-  const std::string place = op.Node("Add", {distance, Int(op, before)});
-  const std::string known = op.Node("Where", {rows.is_inside, Int(op, 0), place});
+  const std::string place = op.Node("Add", {distance, op.IntNumber(before)});
+  const std::string known = op.Node("Where", {rows.is_inside, op.IntNumber(0), place});
   return RowsAt(op, op.In("PaddingData"), known);
 }
 
@@ -211,7 +206,7 @@ void RowConv(OpExport& op) {
   for (int64_t i = 0; i < length; ++i) {
     const NeighbourRows rows = NeighboursOf(op, offsets, i);
     const std::string next = Masked(op, rows.is_inside, 1, RowsAt(op, x, rows.row), 2, zero);
-    const std::string term = op.Node("Mul", {next, RowsAt(op, op.In("Filter"), Int(op, i))});
+    const std::string term = op.Node("Mul", {next, RowsAt(op, op.In("Filter"), op.IntNumber(i))});
     sum = sum.empty() ? term : op.Node("Add", {sum, term});
   }
   op.Set("Out", sum);
@@ -253,8 +248,8 @@ void Im2Sequence(OpExport& op) {
   const std::string windows = Transposed(op, Joined(op, pixels, 2), {0, 3, 4, 1, 2});
   op.Set("Out", Reshaped(op, windows, {-1, shape[1] * kernels[0] * kernels[1]}));
   const std::string images = Reshaped(op, DimsOf(op, op.In("X"), 0, 1), {});
-  const std::string places = Counted(op, op.Node("Add", {images, Int(op, 1)}));
-  op.SetLoD("Out", {op.Node("Mul", {places, Int(op, counts[0] * counts[1])})});
+  const std::string places = Counted(op, op.Node("Add", {images, op.IntNumber(1)}));
+  op.SetLoD("Out", {op.Node("Mul", {places, op.IntNumber(counts[0] * counts[1])})});
 }
 
 void LodReset(OpExport& op) {

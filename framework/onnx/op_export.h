@@ -91,8 +91,9 @@ class OpExport {
                    const NodeAttrs& attrs = {});
   std::vector<std::string> Nodes(const std::string& type, const std::vector<std::string>& inputs,
                                  const NodeAttrs& attrs, size_t outputs);
-  // Return constants: a number of rank 0, and a vector of int64.
+  // Return constants: numbers of rank 0 (IntNumber: int64), and a vector of int64.
   std::string Number(DType dtype, double value);
+  std::string IntNumber(int64_t value) { return Number(DType::kInt64, static_cast<double>(value)); }
   std::string IntVector(const std::vector<int64_t>& values);
   std::string Constant(const Tensor& tensor);
   std::string Cast(const std::string& value, DType dtype);

@@ -10,10 +10,6 @@ namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
-std::string Int(OpExport& op, int64_t value) {
-  return op.Number(DType::kInt64, static_cast<double>(value));
-}
-
 std::string Part(OpExport& op, const std::string& x, int64_t begin, int64_t end) {
   return op.Node("Slice", {x, op.IntVector({begin}), op.IntVector({end}), op.IntVector({0})});
 }
@@ -46,7 +42,7 @@ std::string EndsOf(OpExport& op, const std::string& offsets) {
 }
 
 std::string OffsetsOf(OpExport& op, const std::string& lengths) {
-  return op.Node("CumSum", {Joined(op, {op.IntVector({0}), lengths}), Int(op, 0)});
+  return op.Node("CumSum", {Joined(op, {op.IntVector({0}), lengths}), op.IntNumber(0)});
 }
 
 std::string LargestOf(OpExport& op, const std::string& lengths) {
@@ -56,8 +52,8 @@ std::string LargestOf(OpExport& op, const std::string& lengths) {
 RowPlaces PlacesOf(OpExport& op, const std::string& offsets) {
   const std::string places = AllPlaces(op, offsets);
   const std::vector<std::string> made = op.Shared("place vectors of " + offsets, [&] {
-    return std::vector{op.Node("Gather", {places, Int(op, 0)}),
-                       op.Node("Gather", {places, Int(op, 1)})};
+    return std::vector{op.Node("Gather", {places, op.IntNumber(0)}),
+                       op.Node("Gather", {places, op.IntNumber(1)})};
   });
   return {.sequence = made[0], .position = made[1]};
 }
@@ -76,7 +72,8 @@ PaddedRows PaddedRowsOf(OpExport& op, const std::string& offsets, const std::str
   const std::string first = Unsqueezed(op, FirstRowsOf(op, offsets), {1});
   const std::string step = Unsqueezed(op, Counted(op, steps), {0});
   const std::string is_row = op.Node("Less", {step, lengths});
-  const std::string row = op.Node("Where", {is_row, op.Node("Add", {first, step}), Int(op, 0)});
+  const std::string row =
+      op.Node("Where", {is_row, op.Node("Add", {first, step}), op.IntNumber(0)});
   return {.is_row = is_row, .row = row};
 }
 
@@ -126,11 +123,12 @@ NeighbourRows NeighboursOf(OpExport& op, const std::string& offsets, int64_t dis
   const RowPlaces places = PlacesOf(op, offsets);
   const std::string length = RowsAt(op, LengthsOf(op, offsets), places.sequence);
   const std::string first = RowsAt(op, FirstRowsOf(op, offsets), places.sequence);
-  const std::string position = op.Node("Add", {places.position, Int(op, distance)});
-  const std::string is_inside = op.Node("And", {op.Node("GreaterOrEqual", {position, Int(op, 0)}),
-                                                op.Node("Less", {position, length})});
+  const std::string position = op.Node("Add", {places.position, op.IntNumber(distance)});
+  const std::string is_inside =
+      op.Node("And", {op.Node("GreaterOrEqual", {position, op.IntNumber(0)}),
+                      op.Node("Less", {position, length})});
   const std::string row =
-      op.Node("Where", {is_inside, op.Node("Add", {first, position}), Int(op, 0)});
+      op.Node("Where", {is_inside, op.Node("Add", {first, position}), op.IntNumber(0)});
   return {.is_inside = is_inside, .row = row, .position = position};
 }
 

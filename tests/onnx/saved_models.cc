@@ -251,7 +251,7 @@ SavedModel Branches() {
   return model;
 }
 
-// A StaticRnn from the last step to the first, with a loop in each step.
+// A StaticRnn from the last step to the first, with running statistics and a loop in each step.
 SavedModel NestedLoops() {
   SavedModel model{.name = "nested_loops", .build = [] {
                      return ProgramsOf({"x"}, [] {
@@ -259,7 +259,7 @@ SavedModel NestedLoops() {
                        const Variable first = layers::FillConstant({2, 3}, DType::kFloat32, 0.5);
                        layers::StaticRnn rnn({.reverse = true});
                        rnn.Body([&] {
-                         const Variable step = rnn.StepInput(x);
+                         const Variable step = layers::BatchNorm(rnn.StepInput(x));
                          const Variable before = rnn.Memory(first);
                          const Variables after = layers::WhileLoop(
                              [&](const Variables& v) { return layers::LessThan(v[0], Int64(2)); },
