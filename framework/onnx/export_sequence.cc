@@ -160,6 +160,34 @@ void SequenceEnumerate(OpExport& op) {
   op.Set("Out", Joined(op, columns, 1));
 }
 
+void SequenceErase(OpExport& op) {
+  LoDValues lod = op.LoD("X");
+  const std::string x = op.In("X");
+  const std::string tokens = op.Cast(op.IntVector(op.Ints("tokens")), op.DTypeOf("X"));
+  const std::string is_one = op.Cast(op.Node("Equal", {x, tokens}), DType::kInt64);
+  const std::string count = Reduced(op, "ReduceSum", is_one, {1}, false);
+  const std::string stays = op.Node("Equal", {count, op.IntNumber(0)});
+  const PaddedRows rows = PaddedRowsOf(op, lod.back());
+  const std::string in_sequence = op.Node("And", {RowsAt(op, stays, rows.row), rows.is_row});
+  op.Set("Out", op.Node("Compress", {x, stays}, {{"axis", int64_t{0}}}));
+  lod.back() =
+      OffsetsOf(op, Reduced(op, "ReduceSum", op.Cast(in_sequence, DType::kInt64), {1}, false));
+  op.SetLoD("Out", lod);
+}
+
+void SequenceScatter(OpExport& op) {
+  op.NeedOpset(16, "a reduction of ScatterND");
+  const RowPlaces places = PlacesOf(op, op.Offsets("Ids"));
+  const std::string ids = op.Cast(Reshaped(op, op.In("Ids"), {-1, 1}), DType::kInt64);
+  const std::string elements = Joined(op, {Unsqueezed(op, places.sequence, {1}), ids}, 1);
+  const std::string x = op.In("X");
+  const std::string rows = op.Node("Flatten", {x}, {{"axis", int64_t{1}}});
+  const std::string updates = Reshaped(op, op.In("Updates"), {-1});
+  const std::string sums =
+      op.Node("ScatterND", {rows, elements, updates}, {{"reduction", std::string("add")}});
+  op.Set("Out", ReshapedTo(op, sums, op.ShapeOf("X"), x));
+}
+
 // Returns, for each row, the row of PaddingData that a neighbour outside of its sequence has: first
 // come the `before` rows before a sequence, then those after it.
 std::string TrainedPadding(OpExport& op, const std::string& offsets, const NeighbourRows& rows,
@@ -195,18 +223,30 @@ void SequenceConv(OpExport& op) {
   op.Set("Out", op.Node("MatMul", {Joined(op, context, 1), op.In("Filter")}));
 }
 
+// Returns the rows that follow each row at a distance, 0 where the sequence has none: of a batch of
+// sequences [batch, rows, width] that has `length` - 1 rows of 0 behind each, or of ragged X.
+std::string RowsBehind(OpExport& op, const std::string& x, int64_t distance, int64_t length) {
+  if (op.IsRagged("X")) {
+    const NeighbourRows rows = NeighboursOf(op, op.Offsets("X"), distance);
+    return Masked(op, rows.is_inside, 1, RowsAt(op, x, rows.row), 2, op.Number(op.DTypeOf("X"), 0));
+  }
+  const int64_t cut = length - 1 - distance;
+  const int64_t end = cut == 0 ? std::numeric_limits<int64_t>::max() : -cut;
+  return op.Node("Slice", {x, op.IntVector({distance}), op.IntVector({end}), op.IntVector({1})});
+}
+
 void RowConv(OpExport& op) {
-  if (!op.IsRagged("X")) Refuse("X isn't ragged");
-  const std::string offsets = op.Offsets("X");
   const int64_t length = op.ShapeOf("Filter")[0];
   if (length < 0) Refuse("the rows of Filter are unknown");
-  const std::string x = op.In("X");
-  const std::string zero = op.Number(op.DTypeOf("X"), 0);
+  std::string x = op.In("X");
+  if (!op.IsRagged("X")) {
+    x = op.Node("Pad",
+                {x, op.IntVector({0, 0, 0, 0, length - 1, 0}), op.Number(op.DTypeOf("X"), 0)});
+  }
   std::string sum;
   for (int64_t i = 0; i < length; ++i) {
-    const NeighbourRows rows = NeighboursOf(op, offsets, i);
-    const std::string next = Masked(op, rows.is_inside, 1, RowsAt(op, x, rows.row), 2, zero);
-    const std::string term = op.Node("Mul", {next, RowsAt(op, op.In("Filter"), op.IntNumber(i))});
+    const std::string factors = RowsAt(op, op.In("Filter"), op.IntNumber(i));
+    const std::string term = op.Node("Mul", {RowsBehind(op, x, i, length), factors});
     sum = sum.empty() ? term : op.Node("Add", {sum, term});
   }
   op.Set("Out", sum);
@@ -279,6 +319,8 @@ void AddSequenceExporters(ExporterTable* table) {
   table->AddMover("sequence_concat", SequenceConcat);
   table->AddMover("sequence_reshape", SequenceReshape);
   table->AddMover("sequence_enumerate", SequenceEnumerate);
+  table->AddMover("sequence_erase", SequenceErase);
+  table->Add("sequence_scatter", SequenceScatter);
   table->Add("sequence_conv", SequenceConv);
   table->Add("row_conv", RowConv);
   table->Add("im2sequence", Im2Sequence);

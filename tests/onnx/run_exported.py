@@ -53,7 +53,8 @@ def check_run(session, run, tolerance):
         outputs = session.run(None, {k: v for k, v in feeds.items() if k in names})
     except Exception as error:
         text = str(error).replace('\n', ' ')
-        return 'refused', text[:300]
+        kind = 'lacks kernel' if 'does not support double' in text else 'refused'
+        return kind, text[:300]
     for output, found in zip(session.get_outputs(), outputs):
         message = difference(found, expected[output.name], tolerance)
         if message:
