@@ -1,4 +1,5 @@
 // Recurrent layers and attention over ragged sequences.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,15 +67,38 @@ std::string SequenceLengths(OpExport& op) {
   return op.Cast(LengthsOf(op, op.Offsets("Input")), DType::kInt32);
 }
 
-// Sets the states of all rows, of [steps, 1, sequences, H].
-void SetStates(OpExport& op, const std::string& states) {
-  op.Set("Hidden", UnpaddedSteps(op, Squeezed(op, states, {1}), op.Offsets("Input")));
-}
-
 int64_t HiddenSize(OpExport& op) {
   const int64_t hidden = op.ShapeOf("Weight")[0];
   if (hidden <= 0) Refuse("the number of units is unknown");
   return hidden;
+}
+
+// Returns [1, 2 · gates]: the bias of the input, and that of the state, which is 0.
+std::string BothBiases(OpExport& op, const std::string& bias) {
+  const std::string none = op.Node("Mul", {bias, op.Number(op.DTypeOf("Input"), 0)});
+  return Joined(op, {bias, none}, 1);
+}
+
+// Adds a layer, whose last inputs may be absent, and sets the states.
+void SetLayer(OpExport& op, const std::string& type, std::vector<std::string> inputs,
+              const NodeAttrs& attrs) {
+  while (inputs.back().empty()) inputs.pop_back();
+  const std::string states = Squeezed(op, op.Node(type, inputs, attrs), {1});
+  op.Set("Hidden", UnpaddedSteps(op, states, op.Offsets("Input")));
+}
+
+struct LstmBias {
+  std::string gates;
+  std::string peepholes;  // empty if there are none
+};
+
+LstmBias LstmBiasOf(OpExport& op, int64_t hidden) {
+  const std::string bias = op.In("Bias");
+  if (!op.Bool("use_peepholes")) return {.gates = bias, .peepholes = {}};
+  const std::vector<std::string> parts =
+      op.Nodes("Split", {bias, op.IntVector({4 * hidden, 3 * hidden})}, {{"axis", int64_t{1}}}, 2);
+  return {.gates = parts[0],
+          .peepholes = OrderedColumns(op, parts[1], hidden, {0, 2, 1})};  // i f o -> i o f
 }
 
 void Lstm(OpExport& op) {
@@ -82,69 +106,43 @@ void Lstm(OpExport& op) {
   const std::vector<std::string> activations = {Activation(op, "gate_activation"),
                                                 Activation(op, "candidate_activation"),
                                                 Activation(op, "cell_activation")};
-  const NodeAttrs attrs = LayerAttrs(op, hidden, activations);
-  const bool has_peepholes = op.Bool("use_peepholes");
-  const std::vector<size_t> order = {1, 3, 2, 0};  // c~ i f o -> i o f c
   const LayerInput input = InputOf(op, 4 * hidden);
+  const LstmBias bias = LstmBiasOf(op, hidden);
   const auto ordered = [&](const std::string& value) {
-    return OrderedColumns(op, value, hidden, order);
+    return OrderedColumns(op, value, hidden, {1, 3, 2, 0});  // c~ i f o -> i o f c
   };
-  std::string bias = op.In("Bias");
-  std::string peepholes;
-  if (has_peepholes) {
-    const std::vector<std::string> parts = op.Nodes(
-        "Split", {bias, op.IntVector({4 * hidden, 3 * hidden})}, {{"axis", int64_t{1}}}, 2);
-    bias = parts[0];
-    peepholes = OrderedColumns(op, parts[1], hidden, {0, 2, 1});  // i f o -> i o f
-  }
-  // Those of the input, then those of the state.
-  const std::string own = ordered(bias);
-  const std::string none = op.Node("Mul", {own, op.Number(op.DTypeOf("Input"), 0)});
-  std::vector<std::string> inputs = {PaddedSteps(op, input.x, op.Offsets("Input")),
-                                     LayerWeight(op, ordered(input.weight)),
-                                     LayerWeight(op, ordered(op.In("Weight"))),
-                                     Joined(op, {own, none}, 1),
-                                     SequenceLengths(op),
-                                     StateBefore(op, "H0"),
-                                     StateBefore(op, "C0"),
-                                     peepholes};
-  while (inputs.back().empty()) inputs.pop_back();
-  SetStates(op, op.Node("LSTM", inputs, attrs));
+  SetLayer(op, "LSTM",
+           {PaddedSteps(op, input.x, op.Offsets("Input")), LayerWeight(op, ordered(input.weight)),
+            LayerWeight(op, ordered(op.In("Weight"))), BothBiases(op, ordered(bias.gates)),
+            SequenceLengths(op), StateBefore(op, "H0"), StateBefore(op, "C0"), bias.peepholes},
+           LayerAttrs(op, hidden, activations));
 }
 
 void Gru(OpExport& op) {
   const int64_t hidden = HiddenSize(op);
   const std::string gate = Activation(op, "gate_activation");
-  const NodeAttrs attrs = LayerAttrs(op, hidden, {gate, Activation(op, "activation")});
+  const std::string candidate = Activation(op, "activation");
   // ONNX's z is the share of the old state: u in origin_mode, else 1 - u, and
   // 1 - sigmoid(x) = sigmoid(-x).
   const bool negates = !op.Bool("origin_mode");
-  if (negates && gate != "Sigmoid")
+  if (negates && gate != "Sigmoid") {
     Refuse("gate_activation isn't sigmoid, and origin_mode = false");
-  const LayerInput input = InputOf(op, 3 * hidden);
-  const auto gates_of = [&](const std::string& u, const std::string& r, const std::string& c) {
-    return Joined(op, {negates ? op.Node("Neg", {u}) : u, r, c}, 1);
-  };
-  const auto ordered = [&](const std::string& value) {
-    const std::vector<std::string> parts = EqualParts(op, value, 1, 3, hidden);
-    return gates_of(parts[0], parts[1], parts[2]);
-  };
-  const GruWeights weights = GruWeightsOf(op, op.In("Weight"), hidden);
-  const std::vector<std::string> both = EqualParts(op, weights.gates, 1, 2, hidden);
-  std::string biases;
-  if (op.Has("Bias")) {
-    const std::string own = ordered(op.In("Bias"));
-    const std::string none = op.Node("Mul", {own, op.Number(op.DTypeOf("Input"), 0)});
-    biases = Joined(op, {own, none}, 1);
   }
-  std::vector<std::string> inputs = {PaddedSteps(op, input.x, op.Offsets("Input")),
-                                     LayerWeight(op, ordered(input.weight)),
-                                     LayerWeight(op, gates_of(both[0], both[1], weights.candidate)),
-                                     biases,
-                                     SequenceLengths(op),
-                                     StateBefore(op, "H0")};
-  if (inputs.back().empty()) inputs.pop_back();
-  SetStates(op, op.Node("GRU", inputs, attrs));
+  const auto joined = [&](const std::vector<std::string>& parts) {
+    return Joined(op, {negates ? op.Node("Neg", {parts[0]}) : parts[0], parts[1], parts[2]}, 1);
+  };
+  const auto gates = [&](const std::string& value) {
+    return joined(EqualParts(op, value, 1, 3, hidden));
+  };
+  const LayerInput input = InputOf(op, 3 * hidden);
+  const GruWeights weights = GruWeightsOf(op, op.In("Weight"), hidden);
+  std::vector<std::string> of_state = EqualParts(op, weights.gates, 1, 2, hidden);
+  of_state.push_back(weights.candidate);
+  const std::string bias = op.Has("Bias") ? BothBiases(op, gates(op.In("Bias"))) : std::string();
+  SetLayer(op, "GRU",
+           {PaddedSteps(op, input.x, op.Offsets("Input")), LayerWeight(op, gates(input.weight)),
+            LayerWeight(op, joined(of_state)), bias, SequenceLengths(op), StateBefore(op, "H0")},
+           LayerAttrs(op, hidden, {gate, candidate}));
 }
 
 // What queries see, padded.

@@ -28,7 +28,7 @@ void DeclareFeed(const std::string& name, const Tensor& tensor, bool unknown_dim
 
 }  // namespace
 
-bool HasDenseInputs(const harness::OpCase& op_case) { return !harness::HasSelectedRows(op_case); }
+bool HasPlainInputs(const harness::OpCase& op_case) { return !harness::HasSelectedRows(op_case); }
 
 CaseModel MakeCaseModel(const harness::OpCase& op_case, DType dtype, bool unknown_dims) {
   CaseModel model;

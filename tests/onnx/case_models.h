@@ -21,7 +21,7 @@ struct CaseModel {
 };
 
 // Returns whether a file of ONNX can have the case's inputs: none is selected rows.
-bool HasDenseInputs(const harness::OpCase& op_case);
+bool HasPlainInputs(const harness::OpCase& op_case);
 
 // Returns a program of the case's op in a dtype, in evaluation, with its inputs and outputs. With
 // `unknown_dims`, the program knows no dim of the inputs. Throws Error if the op doesn't run.

@@ -67,7 +67,7 @@ class CaseFiles {
 bool IsChosen(const harness::OpCase& op_case) {
   const bool is_named = FLAGS_op.empty() || op_case.type == FLAGS_op;
   const bool has_form = onnx_export::ExporterTable::All().Find(op_case.type) != nullptr;
-  return is_named && has_form && !op_case.benchmark_only && HasDenseInputs(op_case);
+  return is_named && has_form && !op_case.benchmark_only && HasPlainInputs(op_case);
 }
 
 void WriteAll() {
