@@ -74,49 +74,51 @@ std::vector<TensorMeta> MetasOf(const Block& block, const std::vector<std::strin
 
 }  // namespace
 
-// Exports the ops of a program's root block, whose variables get the shapes that follow from the
-// feeds.
+// Exports the ops of a program's root block and of the blocks inside it. Their variables get the
+// shapes that follow from the feeds.
 class ProgramExport {
  public:
   ProgramExport(Program* program, const Scope& scope, const OnnxExportOptions& options)
-      : block_(program->root()), options_(options), values_(*block_, scope, &graph_) {}
+      : root_(program->root()), options_(options), values_(*root_, scope, &graph_) {}
 
   void AddFeed(const std::string& name) {
-    const Var& var = *block_->GetVar(name);
-    if (var.lod_level > 0) {
-      refusals_.push_back(StrCat("feed \"", name, "\": ragged feeds have no form in ONNX"));
-    }
+    const Var& var = *root_->GetVar(name);
     std::vector<GraphDim> dims;
     for (const int64_t dim : var.dims) {
       dims.push_back({.size = dim, .symbol = StrCat(name, ".", dims.size())});
     }
-    graph_.AddInput(name, var.dtype, dims);
-    values_.Set(name, name);
-    feeds_.insert(name);
+    graph_.AddInput(name, {.dtype = var.dtype, .dims = dims});
+    LoDValues lod;
+    for (int32_t level = 0; level < var.lod_level; ++level) {
+      lod.push_back(graph_.FreshName(LevelName(name, level)));
+      const GraphDim offsets = {.symbol = StrCat(lod.back(), ".0")};
+      graph_.AddInput(lod.back(), {.dtype = DType::kInt64, .dims = {{offsets}}});
+    }
+    values_.Set(name, name, std::move(lod));
   }
 
-  void AddOps() {
-    for (size_t i = 0; i < block_->ops().size(); ++i) AddOp(block_->ops()[i].get(), i);
-  }
+  void AddOps() { AddOps(root_, &values_); }
 
   void AddFetch(const std::string& name) {
-    std::string value = values_.Find(name);
-    const Var& var = *block_->GetVar(name);
+    GiveName(name);
+    const std::string value = values_.Find(name);
+    const Var& var = *root_->GetVar(name);
     if (value.empty()) {
       if (refusals_.empty()) {
         refusals_.push_back(StrCat("fetch \"", name, "\": ", values_.WhyMissing(name)));
       }
       return;
     }
-    if (var.lod_level > 0 && refusals_.empty()) {
-      refusals_.push_back(StrCat("fetch \"", name, "\": ragged tensors have no form in ONNX"));
-    }
-    // An output that no node makes isn't one for every reader.
-    const bool is_made = !feeds_.contains(value) && !(var.persistable && value == name);
-    if (!is_made) value = graph_.AddNode("Identity", {value}, {})[0];
     std::vector<GraphDim> dims;
     for (const int64_t dim : var.dims) dims.push_back({.size = dim});
-    graph_.AddOutput(value, var.dtype, dims);
+    const std::string output = graph_.AddOutput(value, {.dtype = var.dtype, .dims = dims});
+    const LoDValues lod = values_.FindLoD(name);
+    if (static_cast<int32_t>(lod.size()) < var.lod_level && refusals_.empty()) {
+      refusals_.push_back(StrCat("fetch \"", name, "\": its offsets are unknown"));
+    }
+    for (int32_t level = 0; level < std::ssize(lod) && level < var.lod_level; ++level) {
+      AddOffsets(LevelName(output, level), lod[static_cast<size_t>(level)]);
+    }
   }
 
   std::string Finish() {
@@ -126,57 +128,82 @@ class ProgramExport {
   }
 
  private:
-  void AddOp(Op* op, size_t position) {
+  // Takes the name of a variable that is written several times from its first value, and gives it
+  // to the last one.
+  void GiveName(const std::string& name) {
+    const std::string value = values_.Find(name);
+    const LoDValues lod = values_.FindLoD(name);
+    if (value.empty() || value == name) return;
+    if (!graph_.Rename(name, graph_.FreshName(name), 0)) return;
+    if (graph_.Rename(value, name, 0)) values_.Set(name, name, lod);
+  }
+
+  static std::string LevelName(const std::string& name, int32_t level) {
+    return StrCat(name, ".lod", level);
+  }
+
+  void AddOffsets(const std::string& name, const std::string& offsets) {
+    const size_t first_node = graph_.position().nodes;
+    const std::string copy = graph_.AddNode("Identity", {offsets}, {})[0];
+    const std::string output = graph_.FreshName(name);
+    graph_.Rename(copy, output, first_node);
+    graph_.AddOutput(output, {.dtype = DType::kInt64, .dims = {{GraphDim{}}}});
+  }
+
+  void AddOps(Block* block, ExportValues* values) {
+    for (size_t i = 0; i < block->ops().size(); ++i) AddOp(block, i, values);
+  }
+
+  void AddOp(Block* block, size_t position, ExportValues* values) {
+    Op* op = block->ops()[position].get();
     const OpDef* def = DefaultOpRegistry().Find(op->type);
-    const std::string where = DescribeOp(*op, block_->index(), position);
-    const size_t first_node = graph_.node_count();
+    const std::string where = DescribeOp(*op, block->index(), position);
+    const GraphPosition begin = graph_.position();
     try {
       const ExporterEntry* entry = ExporterTable::All().Find(op->type);
       if (entry == nullptr || def == nullptr) Refuse("the op has no form in ONNX");
       TakeDeclaredTypes(*def, op);
       CheckOp(*def, *op);
-      OpContext context = InferredContext(*op, *def);
-      OpExport exported(context, options_.opset, entry->keeps_half, &values_, &graph_);
+      const OpContext context = InferredContext(*block, *op, *def);
+      OpExport exported(context,
+                        {.block = block,
+                         .position = position,
+                         .opset = options_.opset,
+                         .keeps_half = entry->keeps_half,
+                         .values = values,
+                         .graph = &graph_,
+                         .add_ops = [this](Block* inner, ExportValues* of) { AddOps(inner, of); }});
       entry->run(exported);
-      exported.CheckAllRead();
-      Publish(*op, exported);
+      exported.Finish();
     } catch (const Refusal& refusal) {
-      graph_.RemoveNodesAfter(first_node);
+      graph_.ReturnTo(begin);
       refusals_.push_back(StrCat(where, ": ", refusal.reason));
       // One refusal is enough: what reads the outputs isn't to blame.
-      for (const std::string& name : op->OutputNames()) values_.Set(name, name);
+      for (const std::string& name : op->OutputNames()) {
+        const Var* var = block->FindVar(name);
+        const int32_t levels = var == nullptr ? 0 : var->lod_level;
+        values->Set(name, name, LoDValues(static_cast<size_t>(levels), name));
+      }
     } catch (const Error& error) {
       throw error.WithContext(where);
     }
   }
 
-  OpContext InferredContext(const Op& op, const OpDef& def) {
+  static OpContext InferredContext(const Block& block, const Op& op, const OpDef& def) {
     const std::vector<std::string> outputs = OutputOrder(def, op);
-    OpContext context(op, def, MetasOf(*block_, InputOrder(def, op)), MetasOf(*block_, outputs));
+    OpContext context(op, def, MetasOf(block, InputOrder(def, op)), MetasOf(block, outputs));
     InferOutputs(&context);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      Var* var = block_->FindVar(outputs[i]);
+      Var* var = block.FindVar(outputs[i]);
       if (var != nullptr) SetMeta(context.outputs()[i], var);
     }
     return context;
   }
 
-  void Publish(const Op& op, const OpExport& exported) {
-    for (const std::string& name : op.OutputNames()) {
-      const auto value = exported.new_values_.find(name);
-      if (value != exported.new_values_.end()) {
-        values_.Set(name, value->second);
-      } else {
-        values_.SetMissing(name, StrCat("this output of ", op.type, " has no form in ONNX"));
-      }
-    }
-  }
-
-  Block* block_;
+  Block* root_;
   const OnnxExportOptions& options_;
   GraphWriter graph_;
   ExportValues values_;
-  std::set<std::string> feeds_;
   std::vector<std::string> refusals_;
 };
 

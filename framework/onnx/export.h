@@ -1,10 +1,11 @@
 // Writes models as ONNX files, which other frameworks and runtimes read.
 //
 // Each op becomes nodes of ONNX's standard domain that compute the same; fused ops become their
-// compositions. Parameters and other persistables become initializers. Variables keep their names,
-// except that a variable which is written several times has a value for each. A dim of -1 becomes a
-// symbol of its own, "<feed>.<axis>". Half values are computed as Skiff does: in float32, rounded
-// once.
+// compositions, and loops and branches Loop, Scan and If. Parameters and other persistables become
+// initializers. Variables keep their names, except that a variable which is written several times
+// has a value for each; a fetch has its name. A dim of -1 becomes a symbol of its own,
+// "<feed>.<axis>". A ragged feed or fetch has its offsets beside it, "<feed>.lod0", …, int64. Half
+// values are computed as Skiff does: in float32, rounded once.
 #pragma once
 
 #include <string>
@@ -28,7 +29,7 @@ struct OnnxExportOptions {
 // when it is complete.
 //
 // Throws Error:
-// - kUnimplemented, one that lists all ops without a form in ONNX, with the reasons;
+// - kUnimplemented, one that lists all ops without a form in ONNX, in all blocks, with the reasons;
 // - kNotFound for a feed or fetch that isn't in the root block, and for a persistable that isn't in
 //   the scope;
 // - kInvalidArgument for a feed or fetch that isn't a dense tensor or is named twice, for a fetch

@@ -215,6 +215,18 @@ void Cumsum(OpExport& op) {
   op.Set("Out", op.Node("CumSum", {x, place}, {{"exclusive", exclusive}, {"reverse", reverse}}));
 }
 
+// The numbers that a runtime draws are others than Skiff's.
+void Multinomial(OpExport& op) {
+  const int64_t count = op.Int("num_samples");
+  if (!op.Bool("replacement") && count > 1) Refuse("replacement = false");
+  const bool is_row = op.Rank("X") == 1;
+  // ONNX has logarithms of the weights.
+  const std::string logs = op.Node("Log", {op.In("X")});
+  const std::string drawn = op.Node("Multinomial", {is_row ? Unsqueezed(op, logs, {0}) : logs},
+                                    {{"sample_size", count}, {"dtype", OnnxDType(DType::kInt64)}});
+  op.Set("Out", is_row ? Squeezed(op, drawn, {0}) : drawn);
+}
+
 // Y[…, j] = whether j is below the length.
 void SequenceMask(OpExport& op) {
   op.Ignore("out_dtype");
@@ -259,6 +271,7 @@ void AddIndexExporters(ExporterTable* table) {
   table->Add("unique", Unique);
   table->Add("cumsum", Cumsum);
   table->AddMover("sequence_mask", SequenceMask);
+  table->Add("multinomial", Multinomial);
 }
 
 }  // namespace skiff::onnx_export

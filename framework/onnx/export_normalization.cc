@@ -21,6 +21,8 @@ std::string VectorOf(OpExport& op, DType dtype, const std::string& like, double 
 
 void BatchNorm(OpExport& op) {
   op.Set("Y", BatchNormOf(op, "X", op.In("X"), op.Text("data_layout")));
+  op.Set("MeanOut", op.In("Mean"));
+  op.Set("VarianceOut", op.In("Variance"));
 }
 
 void BatchNormAct(OpExport& op) {

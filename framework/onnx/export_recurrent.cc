@@ -4,6 +4,7 @@
 
 #include "framework/onnx/compositions.h"
 #include "framework/onnx/exporters.h"
+#include "framework/onnx/recurrent_cells.h"
 
 namespace skiff::onnx_export {
 namespace {
@@ -28,9 +29,7 @@ CellForm FormOf(const std::string& mode) {
 std::string Reordered(OpExport& op, const std::string& value, const CellForm& form,
                       int64_t hidden) {
   if (form.gates.size() == 1) return value;
-  const std::vector<int64_t> extents(form.gates.size(), hidden);
-  const std::vector<std::string> parts =
-      op.Nodes("Split", {value, op.IntVector(extents)}, {{"axis", int64_t{0}}}, extents.size());
+  const std::vector<std::string> parts = EqualParts(op, value, 0, form.gates.size(), hidden);
   std::vector<std::string> ordered;
   for (const size_t gate : form.gates) ordered.push_back(parts[gate]);
   return Joined(op, ordered);
@@ -128,67 +127,35 @@ void Rnn(OpExport& op) {
   }
 }
 
-std::vector<std::string> ColumnParts(OpExport& op, const std::string& value, int64_t parts,
-                                     int64_t width) {
-  const std::vector<int64_t> extents(static_cast<size_t>(parts), width);
-  return op.Nodes("Split", {value, op.IntVector(extents)}, {{"axis", int64_t{1}}}, extents.size());
-}
-
 void LstmUnit(OpExport& op) {
-  const DType dtype = op.DTypeOf("X");
   const int64_t width = op.ShapeOf("C_prev")[1];
   if (width <= 0) Refuse("the number of cells is unknown");
-  const std::vector<std::string> gates = ColumnParts(op, op.In("X"), 4, width);
-  const std::string bias = op.Number(dtype, static_cast<double>(op.Float("forget_bias")));
-  const std::string input = op.Node("Sigmoid", {gates[0]});
-  const std::string forget = op.Node("Sigmoid", {op.Node("Add", {gates[1], bias})});
-  const std::string output = op.Node("Sigmoid", {gates[2]});
-  const std::string kept = op.Node("Mul", {forget, op.In("C_prev")});
-  const std::string added = op.Node("Mul", {input, op.Node("Tanh", {gates[3]})});
-  const std::string cell = op.Node("Add", {kept, added});
-  const std::string hidden = op.Node("Mul", {output, op.Node("Tanh", {cell})});
-  op.Set("C", cell);
-  op.Set("H", hidden);
+  const LstmStates states =
+      LstmStep(op, op.In("X"), op.In("C_prev"), op.Float("forget_bias"), op.DTypeOf("X"), width);
+  op.Set("C", states.cell);
+  op.Set("H", states.hidden);
 }
 
-// Fluid's numbers of activations.
-std::string Activated(OpExport& op, int64_t activation, const std::string& value) {
+// The node of one of Fluid's numbers of activations.
+std::string Activation(int64_t number) {
   const char* types[] = {"Identity", "Sigmoid", "Tanh", "Relu"};
-  if (activation < 0 || activation > 3) Refuse("an activation of number ", activation);
-  return op.Node(types[activation], {value});
+  if (number < 0 || number > 3) Refuse("an activation of number ", number);
+  return types[number];
 }
 
 void GruUnit(OpExport& op) {
   const int64_t width = op.ShapeOf("HiddenPrev")[1];
   if (width <= 0) Refuse("the number of units is unknown");
-  const int64_t activation = op.Int("activation");
-  const int64_t gate_activation = op.Int("gate_activation");
-  // A matrix [H, 2H], and after it one [H, H], whatever the dims say.
-  const std::string flat = Reshaped(op, op.In("Weight"), {-1});
-  const std::vector<std::string> weights = op.Nodes(
-      "Split", {flat, op.IntVector({2 * width * width, width * width})}, {{"axis", int64_t{0}}}, 2);
+  const GruForm form = {.gate = Activation(op.Int("gate_activation")),
+                        .candidate = Activation(op.Int("activation")),
+                        .origin_mode = op.Bool("origin_mode")};
+  const GruWeights weights = GruWeightsOf(op, op.In("Weight"), width);
   std::string input = op.In("Input");
   if (op.Has("Bias")) input = op.Node("Add", {input, op.In("Bias")});
-  const std::vector<std::string> parts =
-      op.Nodes("Split", {input, op.IntVector({2 * width, width})}, {{"axis", int64_t{1}}}, 2);
-  const std::string before = op.In("HiddenPrev");
-  const std::string products =
-      op.Node("MatMul", {before, Reshaped(op, weights[0], {width, 2 * width})});
-  const std::string gates = Activated(op, gate_activation, op.Node("Add", {parts[0], products}));
-  const std::vector<std::string> both = ColumnParts(op, gates, 2, width);
-  const std::string reset = op.Node("Mul", {both[1], before});
-  const std::string candidate_product =
-      op.Node("MatMul", {reset, Reshaped(op, weights[1], {width, width})});
-  const std::string candidate =
-      Activated(op, activation, op.Node("Add", {parts[1], candidate_product}));
-  // u is the share of the candidate, or of the old state in origin_mode.
-  const bool keeps_by_u = op.Bool("origin_mode");
-  const std::string& from = keeps_by_u ? candidate : before;
-  const std::string& to = keeps_by_u ? before : candidate;
-  const std::string moved = op.Node("Mul", {both[0], op.Node("Sub", {to, from})});
-  op.Set("Hidden", op.Node("Add", {from, moved}));
-  op.Set("ResetHiddenPrev", reset);
-  op.Set("Gate", Joined(op, {gates, candidate}, 1));
+  const GruStates states = GruStep(op, input, op.In("HiddenPrev"), weights, form, width);
+  op.Set("Hidden", states.hidden);
+  op.Set("ResetHiddenPrev", states.reset);
+  op.Set("Gate", Joined(op, {states.gates, states.candidate}, 1));
 }
 
 }  // namespace

@@ -154,6 +154,34 @@ void SoftmaxBy(OpExport& op, const std::string& type) {
 void Softmax(OpExport& op) { SoftmaxBy(op, "Softmax"); }
 void LogSoftmax(OpExport& op) { SoftmaxBy(op, "LogSoftmax"); }
 
+// Returns the logarithms of the probabilities that Logits give, and sets these.
+std::string LogProbabilities(OpExport& op, int64_t axis) {
+  const std::string logits = op.In("Logits");
+  const bool is_softmax = op.Bool("use_softmax");
+  const NodeAttrs attrs = {{"axis", axis}};
+  op.Set("Softmax",
+         op.Node(is_softmax ? "Softmax" : "Identity", {logits}, is_softmax ? attrs : NodeAttrs{}));
+  return is_softmax ? op.Node("LogSoftmax", {logits}, attrs) : op.Node("Log", {logits});
+}
+
+void SoftmaxWithCrossEntropy(OpExport& op) {
+  const int64_t axis = op.Axis("axis", op.Rank("Logits"));
+  const DType dtype = op.DTypeOf("Logits");
+  const int64_t ignored = op.Int("ignore_index");
+  const std::string logs = LogProbabilities(op, axis);
+  if (op.Bool("soft_label")) {
+    const std::string products = op.Node("Mul", {op.In("Label"), logs});
+    return op.Set("Loss", op.Node("Neg", {Reduced(op, "ReduceSum", products, {axis}, true)}));
+  }
+  std::string label = op.Cast(op.In("Label"), DType::kInt64);
+  if (op.Rank("Label") < op.Rank("Logits")) label = Unsqueezed(op, label, {axis});
+  const std::string is_ignored =
+      op.Node("Equal", {label, op.Number(DType::kInt64, static_cast<double>(ignored))});
+  const std::string place = op.Node("Where", {is_ignored, op.Number(DType::kInt64, 0), label});
+  const std::string found = op.Node("GatherElements", {logs, place}, {{"axis", axis}});
+  op.Set("Loss", op.Node("Where", {is_ignored, op.Number(dtype, 0), op.Node("Neg", {found})}));
+}
+
 }  // namespace
 
 void AddReductionExporters(ExporterTable* table) {
@@ -174,6 +202,7 @@ void AddReductionExporters(ExporterTable* table) {
   table->Add("isfinite", IsFinite);
   table->Add("softmax", Softmax);
   table->Add("log_softmax", LogSoftmax);
+  table->Add("softmax_with_cross_entropy", SoftmaxWithCrossEntropy);
 }
 
 }  // namespace skiff::onnx_export

@@ -19,6 +19,10 @@ const ExporterTable& ExporterTable::All() {
     AddImageExporters(all);
     AddAttentionExporters(all);
     AddRecurrentExporters(all);
+    AddSequenceExporters(all);
+    AddRaggedRecurrentExporters(all);
+    AddArrayExporters(all);
+    AddControlExporters(all);
     return all;
   }();
   return table;

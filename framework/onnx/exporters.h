@@ -46,5 +46,9 @@ void AddPoolingExporters(ExporterTable* table);
 void AddImageExporters(ExporterTable* table);
 void AddAttentionExporters(ExporterTable* table);
 void AddRecurrentExporters(ExporterTable* table);
+void AddSequenceExporters(ExporterTable* table);
+void AddRaggedRecurrentExporters(ExporterTable* table);
+void AddArrayExporters(ExporterTable* table);
+void AddControlExporters(ExporterTable* table);
 
 }  // namespace skiff::onnx_export

@@ -66,22 +66,73 @@ struct AttrSetter {
     attr->set_type(onnx::AttributeProto::TENSOR);
     SetTensor(value, attr->mutable_t());
   }
+  void operator()(const Subgraph& value) const {
+    attr->set_type(onnx::AttributeProto::GRAPH);
+    attr->mutable_g()->Swap(value.get());
+  }
 };
 
-void SetValueInfo(const std::string& name, DType dtype, const std::vector<GraphDim>& dims,
-                  onnx::ValueInfoProto* info) {
+void SetValueInfo(const std::string& name, const GraphType& type, onnx::ValueInfoProto* info) {
   info->set_name(name);
-  auto* type = info->mutable_type()->mutable_tensor_type();
-  type->set_elem_type(static_cast<int32_t>(OnnxDType(dtype)));
-  auto* shape = type->mutable_shape();
-  for (const GraphDim& dim : dims) {
-    auto* proto = shape->add_dim();
+  onnx::TypeProto* proto = info->mutable_type();
+  if (type.is_sequence) proto = proto->mutable_sequence_type()->mutable_elem_type();
+  auto* tensor = proto->mutable_tensor_type();
+  tensor->set_elem_type(static_cast<int32_t>(OnnxDType(type.dtype)));
+  if (!type.dims) return;
+  auto* shape = tensor->mutable_shape();
+  for (const GraphDim& dim : *type.dims) {
+    auto* dim_proto = shape->add_dim();
     if (dim.size >= 0) {
-      proto->set_dim_value(dim.size);
+      dim_proto->set_dim_value(dim.size);
     } else if (!dim.symbol.empty()) {
-      proto->set_dim_param(dim.symbol);
+      dim_proto->set_dim_param(dim.symbol);
     }
   }
+}
+
+bool Contains(const google::protobuf::RepeatedPtrField<std::string>& names,
+              const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool Makes(const onnx::GraphProto& graph, const std::string& value) {
+  return std::ranges::any_of(
+      graph.node(), [&](const onnx::NodeProto& node) { return Contains(node.output(), value); });
+}
+
+// Gives a value that nodes read another name, in the graphs inside, too.
+void RenameReads(const std::string& value, const std::string& name, onnx::NodeProto* node) {
+  std::ranges::replace(*node->mutable_input(), value, name);
+  for (onnx::AttributeProto& attr : *node->mutable_attribute()) {
+    if (attr.type() != onnx::AttributeProto::GRAPH) continue;
+    for (onnx::NodeProto& inner : *attr.mutable_g()->mutable_node()) {
+      RenameReads(value, name, &inner);
+    }
+  }
+}
+
+// Removes the nodes whose outputs nothing reads, and adds what the others read.
+void DropUnreadNodes(onnx::GraphProto* graph, std::set<std::string>* read) {
+  for (const onnx::ValueInfoProto& output : graph->output()) read->insert(output.name());
+  auto* nodes = graph->mutable_node();
+  for (int i = nodes->size() - 1; i >= 0; --i) {
+    onnx::NodeProto* node = nodes->Mutable(i);
+    const bool is_read = std::ranges::any_of(
+        node->output(), [&](const std::string& output) { return read->contains(output); });
+    if (!is_read) {
+      node->set_op_type("");
+      continue;
+    }
+    read->insert(node->input().begin(), node->input().end());
+    for (onnx::AttributeProto& attr : *node->mutable_attribute()) {
+      if (attr.type() == onnx::AttributeProto::GRAPH) DropUnreadNodes(attr.mutable_g(), read);
+    }
+  }
+  const auto unread = std::remove_if(nodes->begin(), nodes->end(), [](const onnx::NodeProto& node) {
+    return node.op_type().empty();
+  });
+  nodes->DeleteSubrange(static_cast<int>(unread - nodes->begin()),
+                        static_cast<int>(nodes->end() - unread));
 }
 
 }  // namespace
@@ -112,7 +163,7 @@ int64_t OnnxDType(DType dtype) {
   Throw(ErrorCode::kInvalidArgument, "dtype ", static_cast<int32_t>(dtype), " has no form in ONNX");
 }
 
-GraphWriter::GraphWriter() : graph_(std::make_unique<onnx::GraphProto>()) {}
+GraphWriter::GraphWriter() { BeginSubgraph(); }
 GraphWriter::~GraphWriter() = default;
 
 std::string GraphWriter::FreshName(const std::string& prefix) {
@@ -124,7 +175,7 @@ std::string GraphWriter::FreshName(const std::string& prefix) {
 std::vector<std::string> GraphWriter::AddNode(const std::string& type,
                                               const std::vector<std::string>& inputs,
                                               const NodeAttrs& attrs, size_t outputs) {
-  onnx::NodeProto* node = graph_->add_node();
+  onnx::NodeProto* node = innermost().add_node();
   node->set_op_type(type);
   node->set_name(FreshName(type));
   for (const std::string& input : inputs) node->add_input(input);
@@ -141,29 +192,46 @@ std::vector<std::string> GraphWriter::AddNode(const std::string& type,
   return names;
 }
 
-size_t GraphWriter::node_count() const { return static_cast<size_t>(graph_->node_size()); }
+GraphPosition GraphWriter::position() const {
+  return {.depth = graphs_.size(), .nodes = static_cast<size_t>(innermost().node_size())};
+}
 
-void GraphWriter::RemoveNodesAfter(size_t count) {
-  const int first = static_cast<int>(count);
-  graph_->mutable_node()->DeleteSubrange(first, graph_->node_size() - first);
+void GraphWriter::ReturnTo(const GraphPosition& position) {
+  graphs_.resize(position.depth);
+  const int first = static_cast<int>(position.nodes);
+  innermost().mutable_node()->DeleteSubrange(first, innermost().node_size() - first);
 }
 
 bool GraphWriter::Rename(const std::string& value, const std::string& name, size_t first_node) {
-  bool is_made = false;
-  for (auto i = static_cast<int>(first_node); i < graph_->node_size(); ++i) {
-    for (std::string& output : *graph_->mutable_node(i)->mutable_output()) {
-      if (output != value) continue;
-      output = name;
-      is_made = true;
-    }
-  }
-  if (!is_made) return false;
-  for (auto i = static_cast<int>(first_node); i < graph_->node_size(); ++i) {
-    for (std::string& input : *graph_->mutable_node(i)->mutable_input()) {
-      if (input == value) input = name;
-    }
+  onnx::GraphProto& graph = innermost();
+  const auto first = graph.mutable_node()->begin() + static_cast<std::ptrdiff_t>(first_node);
+  const auto maker = std::find_if(first, graph.mutable_node()->end(),
+                                  [&](const auto& node) { return Contains(node.output(), value); });
+  if (maker == graph.mutable_node()->end() || pinned_.contains(value)) return false;
+  std::ranges::replace(*maker->mutable_output(), value, name);
+  for (auto node = maker; node != graph.mutable_node()->end(); ++node) {
+    RenameReads(value, name, &*node);
   }
   return true;
+}
+
+std::optional<Producer> GraphWriter::ProducerOf(const std::string& value) const {
+  for (const Subgraph& graph : graphs_) {
+    for (const onnx::NodeProto& node : graph->node()) {
+      if (!Contains(node.output(), value)) continue;
+      return Producer{.type = node.op_type(), .inputs = {node.input().begin(), node.input().end()}};
+    }
+  }
+  return std::nullopt;
+}
+
+void GraphWriter::BeginSubgraph() { graphs_.push_back(std::make_shared<onnx::GraphProto>()); }
+
+Subgraph GraphWriter::EndSubgraph() {
+  Subgraph ended = std::move(graphs_.back());
+  graphs_.pop_back();
+  ended->set_name(FreshName("body"));
+  return ended;
 }
 
 std::string GraphWriter::AddConstant(const Tensor& tensor) {
@@ -181,28 +249,29 @@ std::string GraphWriter::AddConstant(const Tensor& tensor) {
 }
 
 void GraphWriter::AddInitializer(const std::string& name, const Tensor& tensor) {
-  onnx::TensorProto* proto = graph_->add_initializer();
+  onnx::TensorProto* proto = graphs_.front()->add_initializer();
   proto->set_name(name);
   SetTensor(tensor, proto);
 }
 
-void GraphWriter::AddInput(const std::string& name, DType dtype,
-                           const std::vector<GraphDim>& dims) {
-  SetValueInfo(name, dtype, dims, graph_->add_input());
+void GraphWriter::AddInput(const std::string& name, const GraphType& type) {
+  SetValueInfo(name, type, innermost().add_input());
 }
 
-void GraphWriter::AddOutput(const std::string& name, DType dtype,
-                            const std::vector<GraphDim>& dims) {
-  SetValueInfo(name, dtype, dims, graph_->add_output());
+std::string GraphWriter::AddOutput(const std::string& value, const GraphType& type) {
+  const bool is_output =
+      std::ranges::any_of(innermost().output(), [&](const auto& o) { return o.name() == value; });
+  // An output that no node makes isn't one for every reader.
+  const bool is_copied = is_output || !Makes(innermost(), value);
+  const std::string name = is_copied ? AddNode("Identity", {value}, {})[0] : value;
+  SetValueInfo(name, type, innermost().add_output());
+  return name;
 }
 
-void GraphWriter::DropUnreadConstants() {
+void GraphWriter::DropUnread() {
   std::set<std::string> read;
-  for (const onnx::NodeProto& node : graph_->node()) {
-    read.insert(node.input().begin(), node.input().end());
-  }
-  for (const onnx::ValueInfoProto& output : graph_->output()) read.insert(output.name());
-  auto* constants = graph_->mutable_initializer();
+  DropUnreadNodes(graphs_.front().get(), &read);
+  auto* constants = graphs_.front()->mutable_initializer();
   const auto unread = std::stable_partition(
       constants->pointer_begin(), constants->pointer_end(),
       [&read](const onnx::TensorProto* constant) { return read.contains(constant->name()); });
@@ -211,8 +280,8 @@ void GraphWriter::DropUnreadConstants() {
 }
 
 void GraphWriter::MakeNodesOfFloatConstants() {
-  auto* initializers = graph_->mutable_initializer();
-  auto* nodes = graph_->mutable_node();
+  auto* initializers = graphs_.front()->mutable_initializer();
+  auto* nodes = graphs_.front()->mutable_node();
   const int others = nodes->size();
   const auto moved = std::stable_partition(
       initializers->pointer_begin(), initializers->pointer_end(),
@@ -235,7 +304,7 @@ void GraphWriter::MakeNodesOfFloatConstants() {
 }
 
 std::string GraphWriter::Finish(const std::string& graph_name, int opset) {
-  DropUnreadConstants();
+  DropUnread();
   MakeNodesOfFloatConstants();
   onnx::ModelProto model;
   model.set_ir_version(IrVersionOf(opset));
@@ -243,8 +312,8 @@ std::string GraphWriter::Finish(const std::string& graph_name, int opset) {
   onnx::OperatorSetIdProto* import = model.add_opset_import();
   import->set_domain("");
   import->set_version(opset);
-  graph_->set_name(graph_name);
-  model.mutable_graph()->Swap(graph_.get());
+  graphs_.front()->set_name(graph_name);
+  model.mutable_graph()->Swap(graphs_.front().get());
   const size_t bytes = model.ByteSizeLong();
   SKIFF_ENFORCE(static_cast<int64_t>(bytes) <= kOnnxFileLimitBytes, kOutOfRange, "the model has ",
                 bytes, " bytes, expected at most ", kOnnxFileLimitBytes,

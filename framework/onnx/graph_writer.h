@@ -1,11 +1,12 @@
-// Writes an ONNX model: nodes, constants, inputs and outputs of one graph, in the order in which
-// they are added. Only graph_writer.cc knows the messages of the format.
+// Writes an ONNX model: nodes, constants, inputs and outputs of a graph and of the graphs inside
+// it, in the order in which they are added. Only graph_writer.cc knows the messages of the format.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,10 +24,13 @@ class NodeProto;
 
 namespace skiff::onnx_export {
 
+// A graph that a node runs, such as the body of a Loop. One node takes it.
+using Subgraph = std::shared_ptr<onnx::GraphProto>;
+
 struct NodeAttr {
   std::string name;
   std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-               std::vector<std::string>, Tensor>
+               std::vector<std::string>, Tensor, Subgraph>
       value;
 };
 using NodeAttrs = std::vector<NodeAttr>;
@@ -36,6 +40,26 @@ using NodeAttrs = std::vector<NodeAttr>;
 struct GraphDim {
   int64_t size = -1;
   std::string symbol = {};
+};
+
+// The type of a graph's input or output: a tensor, or a sequence of tensors.
+struct GraphType {
+  DType dtype = DType::kFloat32;
+  // Without a value, nothing is said of the shape.
+  std::optional<std::vector<GraphDim>> dims = {};
+  bool is_sequence = false;
+};
+
+// How much is written.
+struct GraphPosition {
+  size_t depth = 0;  // of graphs inside graphs
+  size_t nodes = 0;  // of the innermost one
+};
+
+// A node that makes a value.
+struct Producer {
+  std::string type;
+  std::vector<std::string> inputs;
 };
 
 class GraphWriter {
@@ -53,33 +77,48 @@ class GraphWriter {
   // Adds a node whose outputs get fresh names, and returns these. An empty input is an absent one.
   std::vector<std::string> AddNode(const std::string& type, const std::vector<std::string>& inputs,
                                    const NodeAttrs& attrs, size_t outputs = 1);
-  size_t node_count() const;
-  // Takes the nodes away again that were added after the first `count`.
-  void RemoveNodesAfter(size_t count);
-  // Gives a value another name in the nodes from the first one on. Returns false, and changes
-  // nothing, if none of them makes the value.
+  GraphPosition position() const;
+  // Takes away again what was added after this position.
+  void ReturnTo(const GraphPosition& position);
+  // Gives a value another name in the nodes of the innermost graph, from the first one on. Returns
+  // false, and changes nothing, if none of them makes the value, or if it is pinned.
   bool Rename(const std::string& value, const std::string& name, size_t first_node);
+  // Keeps the name of a value, which nodes to come may read.
+  void Pin(const std::string& value) { pinned_.insert(value); }
+  // Returns the node that makes a value; nothing for a constant or an input.
+  std::optional<Producer> ProducerOf(const std::string& value) const;
+
+  // Begins a graph inside the innermost one, whose values it sees. From here on, nodes, inputs and
+  // outputs are added to it.
+  void BeginSubgraph();
+  // Ends the innermost graph.
+  Subgraph EndSubgraph();
 
   // Returns the name of a constant with these contents, which isn't a parameter. Equal small ones
   // are one.
   std::string AddConstant(const Tensor& tensor);
   // Adds a parameter, or another persistable, of this name. The tensor must be on the CPU and
-  // plain.
+  // plain. Constants are in the outermost graph, where all see them.
   void AddInitializer(const std::string& name, const Tensor& tensor);
-  void AddInput(const std::string& name, DType dtype, const std::vector<GraphDim>& dims);
-  void AddOutput(const std::string& name, DType dtype, const std::vector<GraphDim>& dims);
+  // Of the innermost graph.
+  void AddInput(const std::string& name, const GraphType& type);
+  // The value may be of a graph outside, or an output already: then a copy is the output. Returns
+  // its name.
+  std::string AddOutput(const std::string& value, const GraphType& type);
 
-  // Returns the model's bytes; the graph is empty afterwards. Constants that no node reads, and
-  // that aren't outputs, are left out. Throws Error (kOutOfRange) for a model that is larger than a
-  // file of protobuf can be.
+  // Returns the model's bytes; the graph is empty afterwards. Nodes and constants that nothing
+  // reads are left out. Throws Error (kOutOfRange) for a model that is larger than a file of
+  // protobuf can be.
   std::string Finish(const std::string& graph_name, int opset);
 
  private:
-  void DropUnreadConstants();
+  onnx::GraphProto& innermost() const { return *graphs_.back(); }
+  void DropUnread();
   void MakeNodesOfFloatConstants();
 
-  std::unique_ptr<onnx::GraphProto> graph_;
+  std::vector<Subgraph> graphs_;  // the outermost one first
   std::set<std::string> taken_;
+  std::set<std::string> pinned_;
   std::map<std::string, int64_t> counters_;
   std::map<std::tuple<DType, std::vector<int64_t>, std::string>, std::string> constants_;
   std::set<std::string> float_constants_;  // with dims

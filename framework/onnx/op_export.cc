@@ -1,7 +1,10 @@
 #include "framework/onnx/op_export.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
+
+#include "framework/analysis/op_uses.h"
+#include "framework/op/registry.h"
 
 namespace skiff::onnx_export {
 namespace {
@@ -26,14 +29,8 @@ Tensor Scalar(DType dtype, double value) {
 
 }  // namespace
 
-OpExport::OpExport(const OpContext& context, int opset, bool keeps_half, ExportValues* values,
-                   GraphWriter* graph)
-    : context_(context),
-      opset_(opset),
-      keeps_half_(keeps_half),
-      values_(values),
-      graph_(graph),
-      first_node_(graph->node_count()) {}
+OpExport::OpExport(const OpContext& context, ExportSite site)
+    : context_(context), site_(std::move(site)), first_node_(site_.graph->position().nodes) {}
 
 const TensorMeta& OpExport::Meta(std::string_view slot, size_t i) const {
   return context_.Input(slot, i);
@@ -44,11 +41,11 @@ std::string OpExport::In(std::string_view slot, size_t i) {
   const std::vector<std::string>& arguments = op().Input(slot);
   if (i >= arguments.size()) Refuse("input \"", slot, "\" is absent");
   const std::string& variable = arguments[i];
-  std::string value = values_->Find(variable);
+  std::string value = site_.values->Find(variable);
   if (value.empty()) {
-    Refuse("it reads \"", variable, "\", which has no value: ", values_->WhyMissing(variable));
+    Refuse("it reads \"", variable, "\", which has no value: ", site_.values->WhyMissing(variable));
   }
-  if (keeps_half_ || !IsHalf(Meta(slot, i).dtype)) return value;
+  if (site_.keeps_half || !IsHalf(Meta(slot, i).dtype)) return value;
   std::string& widened = widened_[value];
   if (widened.empty()) widened = Cast(value, DType::kFloat32);
   return widened;
@@ -70,12 +67,12 @@ const Shape& OpExport::OutShape(std::string_view slot, size_t i) const {
 
 DType OpExport::DTypeOf(std::string_view slot, size_t i) const {
   const DType dtype = Meta(slot, i).dtype;
-  return IsHalf(dtype) && !keeps_half_ ? DType::kFloat32 : dtype;
+  return IsHalf(dtype) && !site_.keeps_half ? DType::kFloat32 : dtype;
 }
 
 DType OpExport::OutDType(std::string_view slot, size_t i) const {
   const DType dtype = context_.Output(slot, i).dtype;
-  return IsHalf(dtype) && !keeps_half_ ? DType::kFloat32 : dtype;
+  return IsHalf(dtype) && !site_.keeps_half ? DType::kFloat32 : dtype;
 }
 
 bool OpExport::Bool(std::string_view name) {
@@ -145,7 +142,7 @@ std::string OpExport::IntsValue(std::string_view name) {
 std::vector<std::string> OpExport::Nodes(const std::string& type,
                                          const std::vector<std::string>& inputs,
                                          const NodeAttrs& attrs, size_t outputs) {
-  return graph_->AddNode(type, inputs, attrs, outputs);
+  return site_.graph->AddNode(type, inputs, attrs, outputs);
 }
 
 std::string OpExport::Node(const std::string& type, const std::vector<std::string>& inputs,
@@ -154,38 +151,99 @@ std::string OpExport::Node(const std::string& type, const std::vector<std::strin
 }
 
 std::string OpExport::Number(DType dtype, double value) {
-  return graph_->AddConstant(Scalar(dtype, value));
+  return site_.graph->AddConstant(Scalar(dtype, value));
 }
 
 std::string OpExport::IntVector(const std::vector<int64_t>& values) {
-  return graph_->AddConstant(
+  return site_.graph->AddConstant(
       Tensor::FromValues(Shape{static_cast<int64_t>(values.size())}, values));
 }
 
-std::string OpExport::Constant(const Tensor& tensor) { return graph_->AddConstant(tensor); }
+std::string OpExport::Constant(const Tensor& tensor) { return site_.graph->AddConstant(tensor); }
 
 std::string OpExport::Cast(const std::string& value, DType dtype) {
   return Node("Cast", {value}, {{"to", OnnxDType(dtype)}});
 }
 
 void OpExport::NeedOpset(int least, std::string_view what) const {
-  if (opset_ < least) Refuse(what, " needs opset ", least, ", the export is for opset ", opset_);
+  if (site_.opset < least)
+    Refuse(what, " needs opset ", least, ", the export is for opset ", site_.opset);
+}
+
+bool OpExport::IsRagged(std::string_view slot, size_t i) const {
+  return context_.HasInput(slot) && Meta(slot, i).lod_level > 0;
+}
+
+LoDValues OpExport::LoD(std::string_view slot, size_t i) {
+  Ignore(slot);
+  const std::string& variable = op().Input(slot)[i];
+  LoDValues lod = site_.values->FindLoD(variable);
+  if (lod.empty()) Refuse("the offsets of \"", variable, "\" are unknown");
+  return lod;
+}
+
+void OpExport::SetVariable(const std::string& variable, const std::string& value) {
+  std::string result = value;
+  const std::string name = site_.values->NextName(variable);
+  const bool is_named =
+      std::ranges::any_of(new_values_, [&](const auto& entry) { return entry.second == result; });
+  if (is_named || !site_.graph->Rename(result, name, first_node_)) {
+    result = Node("Identity", {result});
+    site_.graph->Rename(result, name, first_node_);
+  }
+  new_values_[variable] = name;
 }
 
 void OpExport::Set(std::string_view slot, const std::string& value, size_t i) {
   const std::vector<std::string>& arguments = op().Output(slot);
   if (i >= arguments.size() || context_.OutputIndex(slot, i) < 0) return;
-  const bool narrows = IsHalf(context_.Output(slot, i).dtype) && !keeps_half_;
-  std::string result = narrows ? Cast(value, context_.Output(slot, i).dtype) : value;
-  const std::string& variable = arguments[i];
-  const std::string name = values_->NextName(variable);
-  const bool is_named =
-      std::ranges::any_of(new_values_, [&](const auto& entry) { return entry.second == result; });
-  if (is_named || !graph_->Rename(result, name, first_node_)) {
-    result = Node("Identity", {result});
-    graph_->Rename(result, name, first_node_);
+  const bool narrows = IsHalf(context_.Output(slot, i).dtype) && !site_.keeps_half;
+  SetVariable(arguments[i], narrows ? Cast(value, context_.Output(slot, i).dtype) : value);
+}
+
+void OpExport::SetLoD(std::string_view slot, LoDValues lod) {
+  if (context_.HasOutput(slot)) new_lods_[op().Output(slot)[0]] = std::move(lod);
+}
+
+Block& OpExport::SubBlock() {
+  Ignore("sub_block");
+  return *site_.block->program()->block(op().Attr<BlockIndex>("sub_block").value);
+}
+
+std::vector<const Var*> OpExport::WrittenByBlock() const {
+  std::vector<const Var*> written;
+  for (const VarUse& use : UsesOf(DefaultOpRegistry(), *site_.block, site_.position).vars) {
+    const bool is_tensor =
+        use.var->kind == VarKind::kLoDTensor || use.var->kind == VarKind::kLoDTensorArray;
+    if (use.writes && is_tensor) written.push_back(use.var);
   }
-  new_values_[variable] = name;
+  return written;
+}
+
+void OpExport::AddOps(ExportValues* values) { site_.add_ops(&SubBlock(), values); }
+
+LoDValues OpExport::SharedLoD(int32_t levels) const {
+  for (const std::string& input : InputOrder(context_.def(), op())) {
+    LoDValues lod = site_.values->FindLoD(input);
+    if (static_cast<int32_t>(lod.size()) == levels) return lod;
+  }
+  return {};
+}
+
+void OpExport::Finish() {
+  CheckAllRead();
+  const std::vector<std::string> outputs = OutputOrder(context_.def(), op());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int32_t levels = context_.outputs()[i].lod_level;
+    if (levels > 0 && !new_lods_.contains(outputs[i])) new_lods_[outputs[i]] = SharedLoD(levels);
+  }
+  for (const auto& [variable, value] : new_values_) {
+    site_.values->Set(variable, value, new_lods_[variable]);
+  }
+  for (const std::string& name : op().OutputNames()) {
+    if (new_values_.contains(name)) continue;
+    site_.values->SetMissing(name, StrCat("this output of ", op().type, " has no form in ONNX"));
+  }
 }
 
 void OpExport::CheckAllRead() const {

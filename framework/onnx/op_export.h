@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,15 +30,26 @@ template <typename... Args>
   throw Refusal{StrCat(args...)};
 }
 
+// Where an op is, and what it is exported with.
+struct ExportSite {
+  Block* block = nullptr;
+  size_t position = 0;
+  int opset = 0;
+  // The op moves half values and computes nothing, so no casts to float32 are around it.
+  bool keeps_half = false;
+  ExportValues* values = nullptr;
+  GraphWriter* graph = nullptr;
+  // Exports the ops of a block that the op runs.
+  std::function<void(Block* block, ExportValues* values)> add_ops;
+};
+
 class OpExport {
  public:
-  // All arguments must outlive the object. `keeps_half`: the op moves half values and computes
-  // nothing, so no casts to float32 are around it.
-  OpExport(const OpContext& context, int opset, bool keeps_half, ExportValues* values,
-           GraphWriter* graph);
+  // The context, and what the site points to, must outlive the object.
+  OpExport(const OpContext& context, ExportSite site);
 
   const Op& op() const { return context_.op(); }
-  int opset() const { return opset_; }
+  int opset() const { return site_.opset; }
 
   bool Has(std::string_view slot) const { return context_.HasInput(slot); }
   bool HasOutput(std::string_view slot) const { return context_.HasOutput(slot); }
@@ -80,35 +91,61 @@ class OpExport {
                    const NodeAttrs& attrs = {});
   std::vector<std::string> Nodes(const std::string& type, const std::vector<std::string>& inputs,
                                  const NodeAttrs& attrs, size_t outputs);
-  // Return constants: a number of rank 0, and a vector of int64.
+  // Return constants: numbers of rank 0 (IntNumber: int64), and a vector of int64.
   std::string Number(DType dtype, double value);
+  std::string IntNumber(int64_t value) { return Number(DType::kInt64, static_cast<double>(value)); }
   std::string IntVector(const std::vector<int64_t>& values);
   std::string Constant(const Tensor& tensor);
   std::string Cast(const std::string& value, DType dtype);
   // Refuses an opset below `least`, since `what` is newer.
   void NeedOpset(int least, std::string_view what) const;
+  // Returns what the first call for the key has made, in the graph of the moment or one around it.
+  std::vector<std::string> Shared(const std::string& key,
+                                  const std::function<std::vector<std::string>()>& make) {
+    return site_.values->Shared(key, make);
+  }
+
+  bool IsRagged(std::string_view slot, size_t i = 0) const;
+  // Return the offsets of a ragged input: of all levels, and of the lowest one. Throw Refusal if
+  // the graph has none.
+  LoDValues LoD(std::string_view slot, size_t i = 0);
+  std::string Offsets(std::string_view slot, size_t i = 0) { return LoD(slot, i).back(); }
 
   // Makes a value that of an output. Does nothing if the output is absent.
   void Set(std::string_view slot, const std::string& value, size_t i = 0);
+  // Sets the offsets of an output. One that is ragged and has none gets those of the first input
+  // with as many levels, as shape rules do.
+  void SetLoD(std::string_view slot, LoDValues lod);
 
-  // Throws Refusal for an input, or an attribute that isn't the default, of which the exporter
-  // hasn't asked.
-  void CheckAllRead() const;
+  // For ops that run a block: it, and the one that the op is in.
+  Block& SubBlock();
+  const Block& block() const { return *site_.block; }
+  // Returns the variables around the block that it writes.
+  std::vector<const Var*> WrittenByBlock() const;
+  // Makes a value that of a variable.
+  void SetVariable(const std::string& variable, const std::string& value);
+  // Exports the block's ops into the innermost graph.
+  void AddOps(ExportValues* values);
+  ExportValues& values() { return *site_.values; }
+  GraphWriter& graph() { return *site_.graph; }
+
+  // Gives the variables their values. Throws Refusal for an input, or an attribute that isn't the
+  // default, of which the exporter hasn't asked.
+  void Finish();
 
  private:
   const TensorMeta& Meta(std::string_view slot, size_t i) const;
   std::string ListValue(const SlotDef& slot);
+  void CheckAllRead() const;
+  LoDValues SharedLoD(int32_t levels) const;
 
   const OpContext& context_;
-  const int opset_;
-  const bool keeps_half_;
-  ExportValues* values_;
-  GraphWriter* graph_;
+  const ExportSite site_;
   const size_t first_node_;
   std::set<std::string, std::less<>> read_;        // attributes and input slots
   std::map<std::string, std::string> widened_;     // float32 of half values
   std::map<std::string, std::string> new_values_;  // by variable
-  friend class ProgramExport;
+  std::map<std::string, LoDValues> new_lods_;
 };
 
 using Exporter = void (*)(OpExport& op);

@@ -19,15 +19,16 @@ void DeclareFeed(const std::string& name, const Tensor& tensor, bool unknown_dim
   Var var{.name = name};
   var.dtype = tensor.dtype();
   var.dims = tensor.shape().ToVector();
+  var.lod_level = static_cast<int32_t>(tensor.lod().size());
   if (unknown_dims) std::ranges::fill(var.dims, -1);
+  // A run decides how many rows a ragged feed has.
+  if (var.lod_level > 0) var.dims[0] = -1;
   root->CreateVar(std::move(var));
 }
 
 }  // namespace
 
-bool HasPlainInputs(const harness::OpCase& op_case) {
-  return !harness::HasLoD(op_case) && !harness::HasSelectedRows(op_case);
-}
+bool HasPlainInputs(const harness::OpCase& op_case) { return !harness::HasSelectedRows(op_case); }
 
 CaseModel MakeCaseModel(const harness::OpCase& op_case, DType dtype, bool unknown_dims) {
   CaseModel model;

@@ -20,7 +20,7 @@ struct CaseModel {
   harness::NamedTensors outputs;
 };
 
-// Returns whether a file of ONNX can have the case's inputs: none is ragged or selected rows.
+// Returns whether a file of ONNX can have the case's inputs: none is selected rows.
 bool HasPlainInputs(const harness::OpCase& op_case);
 
 // Returns a program of the case's op in a dtype, in evaluation, with its inputs and outputs. With

@@ -3,9 +3,11 @@
     run_exported.py DIR [--optimize] [--tolerance=1e-5]
 
 DIR has NAME.onnx, NAME.in.npz and NAME.out.npz for each model, as write_cases and write_models
-write them. Each model must also pass onnx.checker. Needs onnx, onnxruntime and numpy.
+write them, and NAME.run1.in.npz, … of further runs. Each model must also pass onnx.checker. Needs
+onnx, onnxruntime and numpy.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -42,6 +44,24 @@ def difference(found, expected, tolerance):
         return f'values differ by up to {np.nanmax(np.abs(found - expected)):.3g}'
 
 
+def check_run(session, run, tolerance):
+    """Returns (kind, message) of a run whose feeds and outputs are in files."""
+    feeds = dict(np.load(run + '.in.npz'))
+    names = {i.name for i in session.get_inputs()}
+    expected = dict(np.load(run + '.out.npz'))
+    try:
+        outputs = session.run(None, {k: v for k, v in feeds.items() if k in names})
+    except Exception as error:
+        text = str(error).replace('\n', ' ')
+        kind = 'lacks kernel' if 'does not support double' in text else 'refused'
+        return kind, text[:300]
+    for output, found in zip(session.get_outputs(), outputs):
+        message = difference(found, expected[output.name], tolerance)
+        if message:
+            return 'different', f'{output.name}: {message}'
+    return 'same', ''
+
+
 def check(path, optimize, tolerance):
     """Returns (kind, message): 'same', 'different', 'lacks kernel' or 'refused'."""
     stem = str(path)[: -len('.onnx')]
@@ -55,19 +75,13 @@ def check(path, optimize, tolerance):
         text = str(error).replace('\n', ' ')
         kind = 'lacks kernel' if 'NOT_IMPLEMENTED' in text else 'refused'
         return kind, text[:300]
-    feeds = dict(np.load(stem + '.in.npz'))
-    names = {i.name for i in session.get_inputs()}
-    expected = dict(np.load(stem + '.out.npz'))
-    try:
-        outputs = session.run(None, {k: v for k, v in feeds.items() if k in names})
-    except Exception as error:
-        text = str(error).replace('\n', ' ')
-        return 'refused', text[:300]
-    for output, found in zip(session.get_outputs(), outputs):
-        message = difference(found, expected[output.name], tolerance)
-        if message:
-            return 'different', f'{output.name}: {message}'
-    return 'same', ''
+    for index in itertools.count():
+        run = stem if index == 0 else f'{stem}.run{index}'
+        if index > 0 and not os.path.exists(run + '.in.npz'):
+            return 'same', ''
+        kind, message = check_run(session, run, tolerance)
+        if kind != 'same':
+            return kind, message
 
 
 def check_apart(path, optimize, tolerance):
