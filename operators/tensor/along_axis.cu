@@ -371,13 +371,13 @@ void RegisterAlongAxisCuda(OpRegistry& registry) {
   ForEachSumType([&]<typename T>(DType dtype) {
     registry.AddCudaKernel("put_along_axis", dtype, PreparePutAlongAxis<T>);
   });
-  AddCudaFloatKernels(registry, "put_along_axis_grad", []<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "put_along_axis_grad", [=]<typename T>(PrepareContext& context) {
     return PreparePutAlongAxisGrad<T>(context);
   });
   ForEachSumType([&]<typename T>(DType dtype) {
     registry.AddCudaKernel("unpool", dtype, PrepareUnpoolOnDevice<T>);
   });
-  AddCudaFloatKernels(registry, "unpool_grad", []<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "unpool_grad", [=]<typename T>(PrepareContext& context) {
     return PrepareUnpoolGradOnDevice<T>(context);
   });
 }
