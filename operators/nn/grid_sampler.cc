@@ -6,11 +6,12 @@
 // (align_corners), else half an element further out. Modes: nearest takes the nearest element,
 // halves to the even one; bilinear blends the two neighbours along each axis; bicubic four, by
 // Keys' cubic convolution with a = -0.75, of images alone. Outside of X are zeros; or a place
-// outside is moved to the border, or reflected at the ends. Of bicubic, so are the elements around
-// the place. A coordinate that is NaN makes NaN.
+// outside is moved to the border, or reflected at the ends (of bicubic, each of the elements around
+// it). A coordinate that is NaN makes NaN.
 //
-// Source: Fluid's grid_sampler (PaddlePaddle 2.6). bicubic isn't Fluid's: it is that of ONNX's
-// GridSample. Of nearest, Fluid rounds halves away from zero on the CPU.
+// Source: Fluid's grid_sampler (PaddlePaddle 2.6). bicubic isn't Fluid's: it is PyTorch's
+// grid_sample and ONNX Runtime's GridSample. Of nearest, Fluid rounds halves away from zero on the
+// CPU.
 //
 // Gradients: X@GRAD of an element is the sum of its weights times Output@GRAD; Grid@GRAD of a
 // coordinate is the sum over channels of the derivative of Output times Output@GRAD, 0 for nearest

@@ -115,10 +115,13 @@ constexpr AxisTaps<T, TapsOf(kMode)> TapsAt(const SampledAxis& axis, T coordinat
   constexpr int kTaps = TapsOf(kMode);
   const T last = static_cast<T>(axis.size - 1);
   const T scale = (axis.align_corners ? last : static_cast<T>(axis.size)) / T(2);
-  SampledPlace<T> at = Padded<T>(axis, {coordinate * scale + last / T(2), scale});
-  if (kMode != SamplingMode::kCubic && axis.padding != SamplingPadding::kZeros) {
-    if (at.position < T(0)) at = {T(0), T(0)};
-    if (at.position > last) at = {last, T(0)};
+  SampledPlace<T> at{coordinate * scale + last / T(2), scale};
+  if constexpr (kMode != SamplingMode::kCubic) {
+    at = Padded<T>(axis, at);
+    if (axis.padding != SamplingPadding::kZeros) {
+      if (at.position < T(0)) at = {T(0), T(0)};
+      if (at.position > last) at = {last, T(0)};
+    }
   }
   AxisTaps<T, kTaps> taps{};
   if (at.position != at.position) {
@@ -141,7 +144,7 @@ constexpr AxisTaps<T, TapsOf(kMode)> TapsAt(const SampledAxis& axis, T coordinat
     } else {
       const T distance = k < 2 ? beyond - step : step - beyond;
       const SampledPlace<T> weight = CubicWeight(distance);
-      // Each tap is moved inside for itself.
+      // Not the place, but each tap is moved inside.
       const T position = Padded<T>(axis, {floor + step, T(0)}).position;
       taps.index[k] = IndexAt(axis, position);
       taps.weight[k] = weight.position;

@@ -52,7 +52,8 @@ double GridCubic(double distance) {
 std::vector<double> GridWeights(const GridSpec& spec, double coordinate, int64_t size) {
   const auto last = static_cast<double>(size - 1);
   std::vector<double> weights(static_cast<size_t>(size), 0.0);
-  double position = GridPadded(spec, GridPosition(spec, coordinate, size), size);
+  double position = GridPosition(spec, coordinate, size);
+  if (spec.mode != "bicubic") position = GridPadded(spec, position, size);
   if (std::isnan(position)) {
     weights[0] = position;
     return weights;
@@ -66,11 +67,11 @@ std::vector<double> GridWeights(const GridSpec& spec, double coordinate, int64_t
     }
     return weights;
   }
-  if (position < -3 || position > last + 3) return weights;
-  for (double tap = std::floor(position) - 1; tap <= std::floor(position) + 2; ++tap) {
-    const double inside = GridPadded(spec, tap, size);
+  const double floor = std::floor(position);
+  for (int step = -1; step <= 2; ++step) {
+    const double inside = GridPadded(spec, floor + step, size);
     if (inside < 0 || inside > last) continue;
-    weights[static_cast<size_t>(inside)] += GridCubic(position - tap);
+    weights[static_cast<size_t>(inside)] += GridCubic(position - floor - step);
   }
   return weights;
 }
