@@ -480,7 +480,8 @@ Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool
   const LayerCall call("unpool", "", site);
   Op op("unpool");
   op.SetInput("X", {call.Use(x)}).SetInput("Indices", {call.Use(indices)});
-  op.SetAttr("ksize", ValuesOf(options.kernel));
+  // PaddlePaddle has no default for it.
+  op.SetAttr("unpooling_type", std::string("max")).SetAttr("ksize", ValuesOf(options.kernel));
   op.SetAttr("strides", ValuesOf(options.stride.value_or(options.kernel)));
   op.SetAttr("paddings", ValuesOf(options.padding));
   if (options.output_size.has_value()) op.SetAttr("output_size", ValuesOf(*options.output_size));

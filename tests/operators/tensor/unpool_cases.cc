@@ -39,6 +39,7 @@ void AddUnpoolCases(CaseList& cases) {
                 .attrs = std::move(attrs),
                 .outputs = {{"Out", 1}},
                 .gradients = {"X"}};
+    made.attrs["unpooling_type"] = std::string("max");
     if (x.fixed_dtype) made.gradients = {};
     made.reference = [out](const Arrays& inputs) { return UnpoolReference(inputs, out); };
     cases.push_back(std::move(made));
