@@ -480,11 +480,19 @@ Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool
   const LayerCall call("unpool", "", site);
   Op op("unpool");
   op.SetInput("X", {call.Use(x)}).SetInput("Indices", {call.Use(indices)});
-  // PaddlePaddle has no default for it.
-  op.SetAttr("unpooling_type", std::string("max")).SetAttr("ksize", ValuesOf(options.kernel));
-  op.SetAttr("strides", ValuesOf(options.stride.value_or(options.kernel)));
-  op.SetAttr("paddings", ValuesOf(options.padding));
-  if (options.output_size.has_value()) op.SetAttr("output_size", ValuesOf(*options.output_size));
+  CheckRank(call, x, 4);
+  const std::vector<int64_t> kernel = ValuesOf(options.kernel);
+  const std::vector<int64_t> strides = ValuesOf(options.stride.value_or(options.kernel));
+  const std::vector<int64_t> paddings = ValuesOf(options.padding);
+  op.SetAttr("ksize", kernel).SetAttr("strides", strides).SetAttr("paddings", paddings);
+  // PaddlePaddle has no default for this one, and takes the size of the output from output_size.
+  op.SetAttr("unpooling_type", std::string("max"));
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < 2 && x.dims()[2] > 0 && x.dims()[3] > 0; ++i) {
+    sizes.push_back((x.dims()[i + 2] - 1) * strides[i] - 2 * paddings[i] + kernel[i]);
+  }
+  if (options.output_size.has_value()) sizes = ValuesOf(*options.output_size);
+  op.SetAttr("output_size", sizes);
   return call.AppendFor(std::move(op));
 }
 

@@ -564,6 +564,8 @@ TEST_F(LayersTest, MaximaGoBackToTheirPixels) {
       ElementsAre(-1, 3, 4, 4));
   EXPECT_THAT(layers::MaxUnpool2d(pooled.values, pooled.indices, {.kernel = 2}).dims(),
               ElementsAre(-1, 3, 8, 8));
+  // PaddlePaddle goes by it.
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("output_size"), ElementsAre(8, 8));
   EXPECT_THAT(layers::MaxUnpool2d(pooled.values, pooled.indices,
                                   {.kernel = 2, .output_size = layers::Extent2d(9, 8)})
                   .dims(),

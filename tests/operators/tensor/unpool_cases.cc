@@ -44,19 +44,23 @@ void AddUnpoolCases(CaseList& cases) {
     made.reference = [out](const Arrays& inputs) { return UnpoolReference(inputs, out); };
     cases.push_back(std::move(made));
   };
+  const auto to = [](int32_t height, int32_t width) -> AttributeMap {
+    return {{"ksize", UnpoolInts{2, 2}},
+            {"strides", UnpoolInts{2, 2}},
+            {"output_size", UnpoolInts{height, width}}};
+  };
   const AttributeMap halves = {{"ksize", UnpoolInts{2, 2}}, {"strides", UnpoolInts{2, 2}}};
   add("of_windows_side_by_side", Uniform({1, 2, 2, 2}, 1),
-      Values({1, 2, 2, 2}, {1, 6, 8, 11, 0, 3, 13, 15}, DType::kInt32), {1, 2, 4, 4}, halves);
+      Values({1, 2, 2, 2}, {1, 6, 8, 11, 0, 3, 13, 15}, DType::kInt32), {1, 2, 4, 4}, to(4, 4));
   add("some_twice", Uniform({2, 1, 2, 3}, 2),
-      Values({2, 1, 2, 3}, {4, 4, 7, 4, 0, 7, 23, 0, 23, 5, 5, 5}, DType::kInt64), {2, 1, 4, 6},
-      halves);
-  add("stride_padding_and_window", Uniform({2, 2, 2, 3}, 3),
-      Integers({2, 2, 2, 3}, 4, 0, 4 * 5, DType::kInt32), {2, 2, 4, 5},
+      Values({2, 1, 2, 3}, {4, 4, 7, 4, 0, 7, 23, 0, 23, 5, 5, 5}, DType::kInt32), {2, 1, 4, 6},
+      to(4, 6));
+  add("stride_padding_and_window", Uniform({2, 2, 2, 3}, 3), Integers({2, 2, 2, 3}, 4, 0, 4 * 5),
+      {2, 2, 4, 5},
       {{"ksize", UnpoolInts{3, 3}}, {"strides", UnpoolInts{3, 2}}, {"paddings", UnpoolInts{1, 1}}});
-  add("output_size", Uniform({1, 3, 2, 2}, 5), Integers({1, 3, 2, 2}, 6, 0, 35), {1, 3, 5, 7},
-      {{"ksize", UnpoolInts{2, 2}},
-       {"strides", UnpoolInts{2, 2}},
-       {"output_size", UnpoolInts{5, 7}}});
+  add("output_size", Uniform({1, 3, 2, 2}, 5),
+      Values({1, 3, 2, 2}, {34, 0, 6, 13, 1, 2, 3, 4, 20, 21, 28, 33}, DType::kInt32), {1, 3, 5, 7},
+      to(5, 7));
   add("one_pixel", Uniform({1, 1, 1, 1}, 7), Values({1, 1, 1, 1}, {0}, DType::kInt32), {1, 1, 1, 1},
       {{"ksize", UnpoolInts{1, 1}}});
   add("no_images", Uniform({0, 2, 2, 2}, 8), Integers({0, 2, 2, 2}, 9, 0, 16), {0, 2, 4, 4},
