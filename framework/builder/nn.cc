@@ -243,6 +243,18 @@ Variable Resize(const char* type, const char* method, const Variable& x,
   return call.AppendFor(std::move(op));
 }
 
+// Appends unfold or fold.
+template <typename Options>
+Variable Unfolded(const char* type, const Variable& x, Op op, const Options& options,
+                  const Site& site) {
+  const LayerCall call(type, "", site);
+  const std::vector<int64_t> padding = ValuesOf(options.padding);
+  op.SetInput("X", {call.Use(x)}).SetAttr("kernel_sizes", ValuesOf(options.kernel));
+  op.SetAttr("strides", ValuesOf(options.stride)).SetAttr("dilations", ValuesOf(options.dilation));
+  op.SetAttr("paddings", std::vector<int64_t>{padding[0], padding[1], padding[0], padding[1]});
+  return call.AppendFor(std::move(op), "Y");
+}
+
 }  // namespace
 
 Variable Fc(const Variable& x, int64_t size, const FcOptions& options, Site site) {
@@ -445,6 +457,72 @@ Variable ResizeBilinear(const Variable& x, const ResizeOptions& options, Site si
 
 Variable ResizeNearest(const Variable& x, const ResizeOptions& options, Site site) {
   return Resize("nearest_interp_v2", "nearest", x, options, site);
+}
+
+MaxPool2dResult MaxPool2dWithIndex(const Variable& x, const MaxPool2dWithIndexOptions& options,
+                                   Site site) {
+  const LayerCall call("max_pool2d_with_index", "", site);
+  const bool has_own_windows = options.global || options.adaptive;
+  const Extent2d stride = options.stride.value_or(has_own_windows ? 1 : options.kernel);
+  Op op("max_pool2d_with_index");
+  op.SetInput("X", {call.Use(x)}).SetAttr("ksize", ValuesOf(options.kernel));
+  op.SetAttr("strides", ValuesOf(stride)).SetAttr("paddings", ValuesOf(options.padding));
+  op.SetAttr("global_pooling", options.global).SetAttr("adaptive", options.adaptive);
+  const MaxPool2dResult result{call.NewOutput(), call.NewOutput()};
+  op.SetOutput("Out", {result.values.name()}).SetOutput("Mask", {result.indices.name()});
+  call.Append(std::move(op));
+  result.indices.StopGradient();
+  return result;
+}
+
+Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool2dOptions& options,
+                     Site site) {
+  const LayerCall call("unpool", "", site);
+  Op op("unpool");
+  op.SetInput("X", {call.Use(x)}).SetInput("Indices", {call.Use(indices)});
+  CheckRank(call, x, 4);
+  const std::vector<int64_t> kernel = ValuesOf(options.kernel);
+  const std::vector<int64_t> strides = ValuesOf(options.stride.value_or(options.kernel));
+  const std::vector<int64_t> paddings = ValuesOf(options.padding);
+  op.SetAttr("ksize", kernel).SetAttr("strides", strides).SetAttr("paddings", paddings);
+  // PaddlePaddle has no default for this one, and takes the size of the output from output_size.
+  op.SetAttr("unpooling_type", std::string("max"));
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < 2 && x.dims()[2] > 0 && x.dims()[3] > 0; ++i) {
+    sizes.push_back((x.dims()[i + 2] - 1) * strides[i] - 2 * paddings[i] + kernel[i]);
+  }
+  if (options.output_size.has_value()) sizes = ValuesOf(*options.output_size);
+  op.SetAttr("output_size", sizes);
+  return call.AppendFor(std::move(op));
+}
+
+Variable Unfold(const Variable& x, const UnfoldOptions& options, Site site) {
+  return Unfolded("unfold", x, Op("unfold"), options, site);
+}
+
+Variable Fold(const Variable& x, const FoldOptions& options, Site site) {
+  Op op("fold");
+  op.SetAttr("output_sizes", ValuesOf(options.output_size));
+  return Unfolded("fold", x, std::move(op), options, site);
+}
+
+Variable GridSample(const Variable& x, const Variable& grid, const GridSampleOptions& options,
+                    Site site) {
+  const LayerCall call("grid_sampler", "", site);
+  Op op("grid_sampler");
+  op.SetInput("X", {call.Use(x)}).SetInput("Grid", {call.Use(grid)});
+  op.SetAttr("mode", options.mode).SetAttr("padding_mode", options.padding_mode);
+  op.SetAttr("align_corners", options.align_corners);
+  return call.AppendFor(std::move(op), "Output");
+}
+
+Variable AffineGrid(const Variable& theta, const std::vector<int64_t>& output_shape,
+                    bool align_corners, Site site) {
+  const LayerCall call("affine_grid", "", site);
+  Op op("affine_grid");
+  op.SetInput("Theta", {call.Use(theta)}).SetAttr("output_shape", output_shape);
+  op.SetAttr("align_corners", align_corners);
+  return call.AppendFor(std::move(op), "Output");
 }
 
 }  // namespace skiff::layers

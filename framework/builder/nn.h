@@ -354,4 +354,67 @@ struct Pool1dOptions {
 // Pool2d.
 Variable Pool1d(const Variable& x, const Pool1dOptions& options, Site site = Site::current());
 
+struct MaxPool2dWithIndexOptions {
+  Extent2d kernel = 1;
+  std::optional<Extent2d> stride = {};  // undefined: the kernel
+  Extent2d padding = 0;
+  bool global = false;    // the whole image; kernel and padding don't count
+  bool adaptive = false;  // kernel is the output's extent
+};
+struct MaxPool2dResult {
+  Variable values;
+  Variable indices;  // int32: row · W + column of the pixel in its channel
+};
+// The maximum of each window of x [N, C, H, W] as by Pool2d, and which pixel it is.
+MaxPool2dResult MaxPool2dWithIndex(const Variable& x, const MaxPool2dWithIndexOptions& options,
+                                   Site site = Site::current());
+
+struct MaxUnpool2dOptions {
+  Extent2d kernel = 1;                  // of the pooling
+  std::optional<Extent2d> stride = {};  // undefined: the kernel
+  Extent2d padding = 0;
+  std::optional<Extent2d> output_size = {};  // undefined: as the others say
+};
+// Puts x [N, C, H, W] back to the pixels that MaxPool2dWithIndex has taken, among zeros:
+// [N, C, H', W'], H' = (H - 1) · stride - 2 · padding + kernel or output_size.
+Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool2dOptions& options,
+                     Site site = Site::current());
+
+struct UnfoldOptions {
+  Extent2d kernel = 1;
+  Extent2d stride = 1;
+  Extent2d padding = 0;  // on both sides
+  Extent2d dilation = 1;
+};
+// What a sliding window sees of x [N, C, H, W], as columns (im2col): [N, C · kernel…, windows].
+Variable Unfold(const Variable& x, const UnfoldOptions& options, Site site = Site::current());
+
+struct FoldOptions {
+  Extent2d output_size = 1;  // must be set
+  Extent2d kernel = 1;
+  Extent2d stride = 1;
+  Extent2d padding = 0;  // cut off the output on both sides
+  Extent2d dilation = 1;
+};
+// Adds up columns x [N, C · kernel…, windows], as Unfold makes them, into images
+// [N, C, output_size…].
+Variable Fold(const Variable& x, const FoldOptions& options, Site site = Site::current());
+
+struct GridSampleOptions {
+  std::string mode = "bilinear";       // or "nearest", or for images "bicubic"
+  std::string padding_mode = "zeros";  // or "border", "reflection"
+  // -1 and 1 are the centers of the outer elements, as by default in PaddlePaddle; else their outer
+  // ends, as by default in PyTorch.
+  bool align_corners = true;
+};
+// x [N, C, H, W] sampled at the places (x, y) of grid [N, H', W', 2], whose coordinates are from -1
+// to 1: [N, C, H', W']. Of volumes x [N, C, D, H, W] at the places (x, y, z) of
+// [N, D', H', W', 3].
+Variable GridSample(const Variable& x, const Variable& grid, const GridSampleOptions& options = {},
+                    Site site = Site::current());
+// The grid that samples images of the dims output_shape, [N, C, H, W] or [N, C, D, H, W], moved by
+// the matrices theta, [N, 2, 3] or [N, 3, 4]: [N, H, W, 2] or [N, D, H, W, 3]. N may be -1.
+Variable AffineGrid(const Variable& theta, const std::vector<int64_t>& output_shape,
+                    bool align_corners = true, Site site = Site::current());
+
 }  // namespace skiff::layers

@@ -259,6 +259,43 @@ void Compress(const OnnxNode& node) {
   node.Out(0, layers::Gather(x, layers::AssignValue({count}, places), axis));
 }
 
+// Takes each step of the first `length` of a sequence from the other end. A run refuses a length
+// above the number of steps.
+void ReverseSequence(const OnnxNode& node) {
+  node.CheckInputs(2, 2);
+  Variable x = node.In(0);
+  const int64_t batch_axis = node.Int("batch_axis", 1);
+  const int64_t time_axis = node.Int("time_axis", 0);
+  if (batch_axis + time_axis != 1 || batch_axis * time_axis != 0) {
+    node.Invalid("batch_axis = ", batch_axis, " and time_axis = ", time_axis,
+                 ", expected 0 and 1 in either order");
+  }
+  const size_t rank = x.dims().size();
+  if (rank < 2) node.Invalid("its input is of rank ", rank, ", expected at least 2");
+  Ints swapped;
+  for (size_t i = 0; i < rank; ++i) swapped.push_back(static_cast<int64_t>(i));
+  std::swap(swapped[0], swapped[1]);
+  if (time_axis == 0) x = layers::Transpose(x, swapped);
+  const int64_t steps = x.dims()[1];
+  if (steps < 1) node.Unsupported("reverses steps of which only a run knows the number");
+  int64_t columns = 1;
+  for (size_t i = 2; i < rank; ++i) {
+    if (x.dims()[i] < 1) node.Unsupported("reverses steps whose extents only a run knows");
+    columns *= x.dims()[i];
+  }
+  Ints numbers;
+  for (int64_t step = 0; step < steps; ++step) numbers.push_back(step);
+  const Variable step = layers::AssignValue({1, steps}, numbers);
+  const Variable lengths = layers::Unsqueeze(layers::Cast(node.In(1), DType::kInt64), {1});
+  const Variable from = layers::Where(step < lengths, lengths - step - 1.0, step);
+  const Variable index = layers::Expand(layers::Unsqueeze(from, {2}), {-1, -1, columns});
+  const Variable rows = layers::Reshape(x, {0, steps, columns});
+  Ints dims = x.dims();
+  dims[0] = 0;
+  const Variable y = layers::Reshape(layers::TakeAlongAxis(rows, index, 1), dims);
+  node.Out(0, time_axis == 0 ? layers::Transpose(y, swapped) : y);
+}
+
 }  // namespace
 
 std::vector<OnnxConverterEntry> IndexConverters() {
@@ -271,6 +308,7 @@ std::vector<OnnxConverterEntry> IndexConverters() {
       {"GatherND", GatherNd},
       {"NonZero", NonZero},
       {"OneHot", OneHot},
+      {"ReverseSequence", ReverseSequence},
       {"Scatter", ScatterElements},
       {"ScatterElements", ScatterElements},
       {"ScatterND", ScatterNd},

@@ -5,6 +5,7 @@
 
 #include "framework/builder/activation.h"
 #include "framework/builder/math.h"
+#include "framework/builder/nn.h"
 #include "framework/builder/tensor.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/window.h"
@@ -101,14 +102,112 @@ bool IsPlain(const Variable& x, const OnnxWindow& w, bool ceil_mode) {
   return true;
 }
 
+// For each channel of images [N, C, …] of so many pixels, the number of pixels in all channels
+// before it: [N, C, 1, 1] of int64.
+Variable PixelsBefore(const Variable& images, int64_t pixels) {
+  const int64_t channels = images.dims()[1];
+  const Variable of_channels = layers::FillConstantBatchSizeLike(
+      images, {-1, channels, 1, 1}, DType::kInt64, static_cast<double>(pixels));
+  const Variable before = layers::Cumsum(of_channels, {.flatten = true, .exclusive = true});
+  return layers::Reshape(before, {-1, channels, 1, 1});
+}
+
+// Returns the number of pixels in a channel of images, which must be known, as must be that of
+// channels.
+int64_t KnownPixels(const OnnxNode& node, const Variable& images) {
+  const Ints& dims = images.dims();
+  if (std::ranges::count_if(dims.begin() + 1, dims.end(), [](int64_t d) { return d < 1; }) > 0) {
+    node.Unsupported("numbers pixels of images whose extents only a run knows");
+  }
+  return dims[2] * dims[3];
+}
+
+// Adds to the borders behind what makes the last window whole.
+void RoundUpWindows(const OnnxNode& node, const Variable& x, OnnxWindow* w) {
+  for (size_t i = 0; i < w->axes; ++i) {
+    const int64_t extent = x.dims()[i + 2];
+    const int64_t windows = WindowsAlong(*w, i, extent, /*ceil_mode=*/true);
+    if (windows < 1) node.Invalid("its windows are larger than its input");
+    const int64_t reach = (windows - 1) * w->strides[i] + ReachOf(*w, i) - extent - w->before[i];
+    w->after[i] = std::max(w->after[i], reach);
+  }
+}
+
+// The maxima of windows, and their places in the whole tensor.
+void MaxPoolWithPlaces(const OnnxNode& node, OnnxWindow w, bool ceil_mode) {
+  const Variable x = AsImages(node.In(0), w);
+  if (x.dims().size() != 4) node.Unsupported("asks for the places of maxima in volumes");
+  if (std::ranges::count(w.dilations, 1) != static_cast<int64_t>(w.axes)) {
+    node.Unsupported("asks for the places of maxima in windows with dilations");
+  }
+  const int64_t pixels = KnownPixels(node, x);
+  if (ceil_mode) RoundUpWindows(node, node.In(0), &w);
+  const OnnxWindow given = w;
+  MakeTwoAxes(&w);
+  Op op("max_pool2d_with_index");
+  op.SetInput("X", {x.name()}).SetAttr("ksize", w.kernel).SetAttr("strides", w.strides);
+  op.SetAttr("paddings", PaddingsOf(w));
+  const LayerCall layer(op.type, "", std::source_location::current());
+  const Variable maxima = layer.NewOutput();
+  const Variable mask = layer.NewOutput();
+  op.SetOutput("Out", {maxima.name()}).SetOutput("Mask", {mask.name()});
+  layer.Append(std::move(op));
+  Variable place = layers::Cast(mask, DType::kInt64);
+  if (node.Int("storage_order", 0) != 0) {
+    // Columns come one after the other.
+    const Variable height = layers::AssignValue({1}, Ints{x.dims()[2]});
+    const Variable width = layers::AssignValue({1}, Ints{x.dims()[3]});
+    place =
+        layers::ElementwiseMod(place, width) * height + layers::ElementwiseFloordiv(place, width);
+  }
+  node.Out(0, FromImages(maxima, given));
+  node.Out(1, FromImages(place + PixelsBefore(x, pixels), given));
+}
+
+void MaxUnpool(const OnnxNode& node) {
+  node.CheckInputs(2, 3);
+  OnnxWindow w = WindowOf(node, node.In(0), node.IntList("kernel_shape"));
+  const Variable x = AsImages(node.In(0), w);
+  if (x.dims().size() != 4) node.Unsupported("puts back maxima of volumes");
+  KnownPixels(node, x);
+  const OnnxWindow given = w;
+  MakeTwoAxes(&w);
+  // The extents that the indices are for; others get zeros behind.
+  Ints extents;
+  for (size_t i = 0; i < 2; ++i) {
+    extents.push_back((x.dims()[i + 2] - 1) * w.strides[i] + w.kernel[i] - w.before[i] -
+                      w.after[i]);
+    if (extents[i] < 1) node.Invalid("its output has the extent ", extents[i]);
+  }
+  const Variable before = PixelsBefore(x, extents[0] * extents[1]);
+  const Variable y = layers::MaxUnpool2d(x, AsImages(node.In(1), given) - before,
+                                         {.kernel = {w.kernel[0], w.kernel[1]},
+                                          .output_size = layers::Extent2d(extents[0], extents[1])});
+  const Ints wanted = node.Ints(2);
+  if (wanted.empty()) return node.Out(0, FromImages(y, given));
+  if (wanted.size() != given.axes + 2) {
+    node.Invalid("output_shape has ", wanted.size(), " dims, expected ", given.axes + 2);
+  }
+  Ints border(8, 0);
+  for (size_t i = 0; i < 2; ++i) {
+    // Of sequences, the height stays.
+    const int64_t extent = given.axes == 1 && i == 0 ? 1 : wanted[given.axes + i];
+    if (extent < extents[i]) {
+      node.Unsupported("output_shape cuts an extent of ", extents[i], " to ", extent);
+    }
+    border[2 * (i + 2) + 1] = extent - extents[i];
+  }
+  node.Out(0, FromImages(layers::Pad(y, border), given));
+}
+
 void Pool(const OnnxNode& node, Pooling pooling) {
   node.CheckInputs(1, 1);
   const Variable x = node.In(0);
   if (!IsFloat(x.dtype())) node.Unsupported("pools ", x.dtype());
-  if (node.Wants(1)) node.Unsupported("asks for the places of the maxima");
   OnnxWindow w = WindowOf(node, x, node.IntList("kernel_shape"));
   ApplyAutoPad(node, x, &w);
   const bool ceil_mode = node.Int("ceil_mode", 0) != 0;
+  if (node.Wants(1)) return MaxPoolWithPlaces(node, w, ceil_mode);
   if (!IsPlain(x, w, ceil_mode)) {
     return node.Out(0, PooledByPicking(node, x, w, ceil_mode, pooling));
   }
@@ -144,6 +243,7 @@ std::vector<OnnxConverterEntry> PoolConverters() {
       {"AveragePool", AveragePool},
       {"LpPool", LpPool},
       {"MaxPool", MaxPool},
+      {"MaxUnpool", MaxUnpool},
   };
 }
 

@@ -134,18 +134,21 @@ std::vector<int64_t> ExtentsOf(const Shape& shape, bool channels_last) {
 Borders BordersOf(OpExport& op, const std::vector<int64_t>& extents,
                   const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides) {
   const size_t count = extents.size();
-  Borders borders{std::vector<int64_t>(count, 0), std::vector<int64_t>(count, 0)};
   const std::string algorithm = op.Text("padding_algorithm");
+  if (algorithm != "VALID" && algorithm != "SAME") return PaddingsOf(op, count);
+  op.Ignore("paddings");
+  Borders borders{std::vector<int64_t>(count, 0), std::vector<int64_t>(count, 0)};
+  if (algorithm == "SAME") PadToSame(extents, kernel, strides, &borders);
+  return borders;
+}
+
+Borders PaddingsOf(OpExport& op, size_t axes) {
+  Borders borders;
   const std::vector<int64_t> paddings = op.Ints("paddings");
-  if (algorithm == "VALID") return borders;
-  if (algorithm == "SAME") {
-    PadToSame(extents, kernel, strides, &borders);
-    return borders;
-  }
-  const bool has_both = paddings.size() == 2 * count;
-  for (size_t i = 0; i < count; ++i) {
-    borders.before[i] = paddings.at(has_both ? 2 * i : i);
-    borders.after[i] = paddings.at(has_both ? 2 * i + 1 : i);
+  const bool has_both = paddings.size() == 2 * axes;
+  for (size_t i = 0; i < axes; ++i) {
+    borders.before.push_back(paddings.at(has_both ? 2 * i : i));
+    borders.after.push_back(paddings.at(has_both ? 2 * i + 1 : i));
   }
   return borders;
 }

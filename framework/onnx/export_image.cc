@@ -1,4 +1,4 @@
-// Ops that resize images.
+// Ops that resize and sample images, and ops on their columns.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -135,9 +135,121 @@ void Resize(OpExport& op, bool is_nearest) {
 void NearestInterp(OpExport& op) { Resize(op, true); }
 void BilinearInterp(OpExport& op) { Resize(op, false); }
 
+void GridSampler(OpExport& op) {
+  const bool is_volume = op.Rank("X") == 5;
+  op.NeedOpset(is_volume ? 20 : 16, is_volume ? "GridSample of volumes" : "GridSample");
+  std::string mode = op.Text("mode");
+  if (op.opset() >= 20 && mode != "nearest") mode = mode == "bilinear" ? "linear" : "cubic";
+  op.Set("Output", op.Node("GridSample", {op.In("X"), op.In("Grid")},
+                           {{"mode", mode},
+                            {"padding_mode", op.Text("padding_mode")},
+                            {"align_corners", int64_t{op.Bool("align_corners") ? 1 : 0}}}));
+}
+
+// A place before the map along an axis: see affine_grid.
+double BaseCoordinate(bool align_corners, int64_t i, int64_t size) {
+  const auto place = static_cast<double>(i);
+  const auto count = static_cast<double>(size);
+  if (!align_corners) return (2 * place + 1) / count - 1;
+  return size == 1 ? 0 : 2 * place / (count - 1) - 1;
+}
+
+// Theta times all places, which are a constant. ONNX's AffineGrid is newer than most opsets.
+void AffineGrid(OpExport& op) {
+  if (op.IsGiven("output_shape")) Refuse("the size is a tensor");
+  const bool align_corners = op.Bool("align_corners");
+  op.Ignore("output_shape");
+  const Shape& out = op.OutShape("Output");
+  const int axes = out.rank() - 2;
+  std::vector<int64_t> extents;
+  for (int axis = 1; axis <= axes; ++axis) extents.push_back(out[axis]);
+  int64_t places = 1;
+  for (const int64_t extent : extents) places *= extent;
+  Tensor base({1, places, axes + 1}, DType::kFloat64);
+  double* to = base.data<double>();
+  for (int64_t p = 0; p < places; ++p) {
+    int64_t rest = p;
+    for (int k = 0; k < axes; ++k) {
+      const int64_t size = out[axes - k];
+      *to++ = BaseCoordinate(align_corners, rest % size, size);
+      rest /= size;
+    }
+    *to++ = 1;
+  }
+  const std::string theta = op.In("Theta");
+  const std::string matrices = Transposed(op, theta, {0, 2, 1});
+  const std::string products =
+      op.Node("MatMul", {op.Cast(op.Constant(base), op.DTypeOf("Theta")), matrices});
+  std::vector<int64_t> dims = extents;
+  dims.push_back(axes);
+  op.Set("Output",
+         op.Node("Reshape", {products, Joined(op, {DimsOf(op, theta, 0, 1), op.IntVector(dims)})}));
+}
+
+struct UnfoldedAxis {
+  int64_t taps = 0;
+  int64_t stride = 0;
+  int64_t dilation = 0;
+  int64_t windows = 0;
+};
+
+// Which row (or column) of the padded image each tap sees in each window: [taps, windows].
+std::string SeenAlong(OpExport& op, const UnfoldedAxis& axis) {
+  std::vector<int64_t> places;
+  for (int64_t tap = 0; tap < axis.taps; ++tap) {
+    for (int64_t window = 0; window < axis.windows; ++window) {
+      places.push_back(window * axis.stride + tap * axis.dilation);
+    }
+  }
+  return op.Constant(Tensor::FromValues(Shape{axis.taps, axis.windows}, places));
+}
+
+// Picks rows and columns of the padded images.
+void Unfold(OpExport& op) {
+  const Shape& shape = op.ShapeOf("X");
+  const std::vector<int64_t> kernel = op.Ints("kernel_sizes");
+  const std::vector<int64_t> strides = op.Ints("strides");
+  const std::vector<int64_t> dilations = op.Ints("dilations");
+  const std::vector<int64_t> p = op.Ints("paddings");
+  UnfoldedAxis axes[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t extent = shape[static_cast<int>(i) + 2];
+    if (extent < 0) Refuse("the size of the images is unknown");
+    axes[i] = {.taps = kernel[i], .stride = strides[i], .dilation = dilations[i]};
+    const int64_t room = extent + p[i] + p[i + 2] - (kernel[i] - 1) * dilations[i] - 1;
+    axes[i].windows = room < 0 ? 0 : room / strides[i] + 1;
+  }
+  const std::string x = op.In("X");
+  const std::string padded =
+      op.Node("Pad", {x, op.IntVector({0, 0, p[0], p[1], 0, 0, p[2], p[3]})});
+  const std::string rows =
+      op.Node("Gather", {padded, SeenAlong(op, axes[0])}, {{"axis", int64_t{2}}});
+  // [N, C, taps, windows, taps, windows]
+  const std::string seen =
+      op.Node("Gather", {rows, SeenAlong(op, axes[1])}, {{"axis", int64_t{4}}});
+  const std::string sorted = Transposed(op, seen, {0, 1, 2, 4, 3, 5});
+  const std::string batch = DimsOf(op, x, 0, 1);
+  const std::string last = op.IntVector({-1, axes[0].windows * axes[1].windows});
+  op.Set("Y", op.Node("Reshape", {sorted, Joined(op, {batch, last})}));
+}
+
+void Fold(OpExport& op) {
+  op.NeedOpset(18, "Col2Im");
+  const std::vector<int64_t> extents = op.Ints("output_sizes");
+  const std::vector<int64_t> kernel = op.Ints("kernel_sizes");
+  op.Set("Y", op.Node("Col2Im", {op.In("X"), op.IntVector(extents), op.IntVector(kernel)},
+                      {{"strides", op.Ints("strides")},
+                       {"dilations", op.Ints("dilations")},
+                       {"pads", op.Ints("paddings")}}));
+}
+
 }  // namespace
 
 void AddImageExporters(ExporterTable* table) {
+  table->Add("grid_sampler", GridSampler);
+  table->Add("affine_grid", AffineGrid);
+  table->AddMover("unfold", Unfold);
+  table->Add("fold", Fold);
   for (const char* type : {"nearest_interp", "nearest_interp_v2"}) {
     table->AddMover(type, NearestInterp);
   }

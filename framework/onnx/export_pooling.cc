@@ -129,9 +129,62 @@ void Pool(OpExport& op) {
   op.Set("Out", is_last ? Transposed(op, y, ChannelsLast(shape.rank())) : y);
 }
 
+// The windows of max_pool2d_with_index.
+PoolingWindows IndexedWindowsOf(OpExport& op, const std::vector<int64_t>& extents) {
+  const std::vector<int64_t> sizes = op.Ints("ksize");
+  const bool is_global = op.Bool("global_pooling");
+  const bool is_adaptive = op.Bool("adaptive");
+  if (is_global || is_adaptive) {
+    for (const char* name : {"strides", "paddings"}) op.Ignore(name);
+    return AdaptiveWindows(extents, is_global ? std::vector<int64_t>{1, 1} : sizes);
+  }
+  PoolingWindows windows{
+      .kernel = sizes, .strides = op.Ints("strides"), .borders = PaddingsOf(op, sizes.size())};
+  CheckWindows(extents, windows, /*is_max=*/true);
+  ShrinkBorders(extents, &windows);
+  return windows;
+}
+
+// ONNX numbers the elements of the whole tensor, Skiff the pixels of a channel.
+void MaxPoolWithIndex(OpExport& op) {
+  const std::vector<int64_t> extents = ExtentsOf(op.ShapeOf("X"), /*channels_last=*/false);
+  if (extents[0] <= 0 || extents[1] <= 0) Refuse("the size of the images is unknown");
+  const PoolingWindows windows = IndexedWindowsOf(op, extents);
+  const std::vector<std::string> pooled = op.Nodes("MaxPool", {op.In("X")},
+                                                   {{"kernel_shape", windows.kernel},
+                                                    {"strides", windows.strides},
+                                                    {"pads", windows.borders.Pads()}},
+                                                   2);
+  op.Set("Out", pooled[0]);
+  const std::string pixels = op.Number(DType::kInt64, static_cast<double>(extents[0] * extents[1]));
+  op.Set("Mask", op.Cast(op.Node("Mod", {pooled[1], pixels}), DType::kInt32));
+}
+
+// Puts the elements of each channel into zeros. MaxUnpool would number those of the whole tensor.
+void Unpool(OpExport& op) {
+  for (const char* name : {"ksize", "strides", "paddings", "output_size", "unpooling_type"}) {
+    op.Ignore(name);
+  }
+  const Shape& out = op.OutShape("Out");
+  if (out[2] < 0 || out[3] < 0) Refuse("the size of the images is unknown");
+  const std::string x = op.In("X");
+  const std::string planes = DimsOf(op, x, 0, 2);
+  const auto flat = [&](const std::string& value) {
+    return op.Node("Reshape", {value, Joined(op, {planes, op.IntVector({-1})})});
+  };
+  const std::string zero = op.Cast(op.Number(DType::kFloat32, 0), op.DTypeOf("X"));
+  const std::string zeros =
+      op.Node("Expand", {zero, Joined(op, {planes, op.IntVector({out[2] * out[3]})})});
+  const std::string put =
+      op.Node("ScatterElements", {zeros, flat(op.In("Indices")), flat(x)}, {{"axis", int64_t{2}}});
+  op.Set("Out", op.Node("Reshape", {put, Joined(op, {planes, op.IntVector({out[2], out[3]})})}));
+}
+
 }  // namespace
 
 void AddPoolingExporters(ExporterTable* table) {
+  table->Add("max_pool2d_with_index", MaxPoolWithIndex);
+  table->Add("unpool", Unpool);
   table->Add("pool2d", Pool);
   table->Add("pool3d", Pool);
 }

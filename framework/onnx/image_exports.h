@@ -31,6 +31,8 @@ struct Borders {
 // extents. Throws Refusal if they depend on extents that are unknown.
 Borders BordersOf(OpExport& op, const std::vector<int64_t>& extents,
                   const std::vector<int64_t>& kernel, const std::vector<int64_t>& strides);
+// The same of an op without padding_algorithm, for images of so many axes.
+Borders PaddingsOf(OpExport& op, size_t axes);
 // Returns the extents of a tensor's images: the dims but batch and channels.
 std::vector<int64_t> ExtentsOf(const Shape& shape, bool channels_last);
 

@@ -15,71 +15,10 @@
 #include "operators/common/cuda/cuda_combine.cuh"
 #include "operators/common/cuda/cuda_launch.h"
 #include "operators/common/cuda/cuda_vectors.cuh"
-#include "operators/nn/kernels/cuda_volume.cuh"
-#include "operators/nn/pooling/cuda_pooling.h"
+#include "operators/nn/pooling/cuda_pooling_launch.cuh"
 
 namespace skiff {
 namespace {
-
-// Windows of at least this many elements are shared by a warp.
-constexpr int64_t kLargeWindow = 32;
-
-// What a window covers along an axis: see WindowSpan. The input's size fits into 32 bits.
-struct Span {
-  int begin;
-  int end;
-  int64_t extent;
-};
-
-struct Windows {
-  AxisWindows axes[3];
-  bool exclusive;
-
-  __device__ Span At(int axis, int64_t o) const {
-    const AxisWindows& windows = axes[axis];
-    int64_t begin = 0;
-    int64_t end = 0;
-    if (windows.adaptive) {
-      begin = o * windows.inputs / windows.outputs;
-      end = ((o + 1) * windows.inputs + windows.outputs - 1) / windows.outputs;
-    } else {
-      begin = o * windows.stride - windows.padding;
-      end = begin + windows.kernel;
-      if (end > windows.inputs + windows.padding) end = windows.inputs + windows.padding;
-    }
-    const int64_t extent = end > begin ? end - begin : 0;
-    if (begin < 0) begin = 0;
-    if (end > windows.inputs) end = windows.inputs;
-    if (end < begin || windows.is_empty) end = begin = 0;
-    return {static_cast<int>(begin), static_cast<int>(end), extent};
-  }
-
-  // Returns the windows that cover point `at` of the input, from `begin` to before `end`.
-  __device__ Span Covering(int axis, int64_t at) const {
-    const AxisWindows& windows = axes[axis];
-    int64_t begin = 0;
-    int64_t end = 0;
-    if (windows.adaptive) {
-      begin = at * windows.outputs / windows.inputs;
-      end = ((at + 1) * windows.outputs + windows.inputs - 1) / windows.inputs;
-    } else {
-      // Both are below 2^32, for which the division is much faster.
-      const auto last = static_cast<uint32_t>(at + windows.padding);
-      const auto stride = static_cast<uint32_t>(windows.stride);
-      const auto kernel = static_cast<uint32_t>(windows.kernel);
-      begin = last < kernel ? 0 : (last - kernel) / stride + 1;
-      end = int64_t{last / stride} + 1;
-    }
-    if (end > windows.outputs) end = windows.outputs;
-    return {static_cast<int>(begin), static_cast<int>(end), 0};
-  }
-
-  __device__ int64_t Divisor(const Span (&spans)[3]) const {
-    int64_t divisor = 1;
-    for (const Span& span : spans) divisor *= exclusive ? span.end - span.begin : span.extent;
-    return divisor;
-  }
-};
 
 // The result of a window, from the elements that it has taken. Those of half are floats.
 template <typename T, bool kIsMax>
@@ -110,13 +49,13 @@ struct Pooled<T, false> {
 };
 
 template <typename T, bool kIsMax>
-__global__ void PoolWindows(Windows windows, CudaVolume in, CudaVolume out, const T* input,
-                            T* output, uint32_t count) {
+__global__ void PoolWindows(CudaPoolingWindows windows, CudaVolume in, CudaVolume out,
+                            const T* input, T* output, uint32_t count) {
   const uint32_t stride = gridDim.x * blockDim.x;
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
     const CudaElement at = out.At(i);
-    const Span spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
-                           windows.At(2, at.place[2])};
+    const CudaSpan spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
+                               windows.At(2, at.place[2])};
     const T* channel = input + in.Channel(at.n, at.c);
     Pooled<WideType<T>, kIsMax> pooled;
     bool is_empty = true;
@@ -135,14 +74,14 @@ __global__ void PoolWindows(Windows windows, CudaVolume in, CudaVolume out, cons
 
 // The same with a warp for each window.
 template <typename T, bool kIsMax>
-__global__ void PoolLargeWindows(Windows windows, CudaVolume in, CudaVolume out, const T* input,
-                                 T* output, uint32_t count) {
+__global__ void PoolLargeWindows(CudaPoolingWindows windows, CudaVolume in, CudaVolume out,
+                                 const T* input, T* output, uint32_t count) {
   const uint32_t lane = threadIdx.x % kCudaWarp;
   const uint32_t stride = gridDim.x * blockDim.x / kCudaWarp;
   for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / kCudaWarp; i < count; i += stride) {
     const CudaElement at = out.At(i);
-    const Span spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
-                           windows.At(2, at.place[2])};
+    const CudaSpan spans[3] = {windows.At(0, at.place[0]), windows.At(1, at.place[1]),
+                               windows.At(2, at.place[2])};
     const T* channel = input + in.Channel(at.n, at.c) + spans[0].begin * in.step(0) +
                        spans[1].begin * in.step(1) + spans[2].begin * in.step(2);
     const auto depth = static_cast<uint32_t>(spans[0].end - spans[0].begin);
@@ -163,7 +102,7 @@ __global__ void PoolLargeWindows(Windows windows, CudaVolume in, CudaVolume out,
 // Returns whether no element of the window before (z, y, x), in row-major order, is a maximum.
 template <typename T>
 __device__ bool IsFirstMaximum(const CudaVolume& in, const T* channel, WideType<T> best,
-                               const Span (&spans)[3], const int (&place)[3]) {
+                               const CudaSpan (&spans)[3], const int (&place)[3]) {
   for (int z = spans[0].begin; z <= place[0]; ++z) {
     const int last_row = z == place[0] ? place[1] : spans[1].end - 1;
     for (int y = spans[1].begin; y <= last_row; ++y) {
@@ -179,7 +118,7 @@ __device__ bool IsFirstMaximum(const CudaVolume& in, const T* channel, WideType<
 
 // `input` and `output` are read for maxima only.
 template <typename T, bool kIsMax>
-__global__ void PoolGrad(Windows windows, CudaVolume in, CudaVolume out, const T* input,
+__global__ void PoolGrad(CudaPoolingWindows windows, CudaVolume in, CudaVolume out, const T* input,
                          const T* output, const T* output_gradient, T* input_gradient,
                          uint32_t count) {
   const uint32_t stride = gridDim.x * blockDim.x;
@@ -187,9 +126,9 @@ __global__ void PoolGrad(Windows windows, CudaVolume in, CudaVolume out, const T
     const CudaElement at = in.At(i);
     const int place[3] = {static_cast<int>(at.place[0]), static_cast<int>(at.place[1]),
                           static_cast<int>(at.place[2])};
-    const Span depth = windows.Covering(0, place[0]);
-    const Span height = windows.Covering(1, place[1]);
-    const Span width = windows.Covering(2, place[2]);
+    const CudaSpan depth = windows.Covering(0, place[0]);
+    const CudaSpan height = windows.Covering(1, place[1]);
+    const CudaSpan width = windows.Covering(2, place[2]);
     const uint32_t to = out.Channel(at.n, at.c);
     WideType<T> value = 0;
     if constexpr (kIsMax) value = Widened(input[i]);
@@ -201,13 +140,13 @@ __global__ void PoolGrad(Windows windows, CudaVolume in, CudaVolume out, const T
           if constexpr (kIsMax) {
             const WideType<T> best = Widened(output[o]);
             if (!IsMaximum(value, best)) continue;
-            const Span spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
+            const CudaSpan spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
             const T* channel = input + in.Channel(at.n, at.c);
             if (IsFirstMaximum(in, channel, best, spans, place)) {
               sum += Widened(output_gradient[o]);
             }
           } else {
-            const Span spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
+            const CudaSpan spans[3] = {windows.At(0, z), windows.At(1, y), windows.At(2, x)};
             sum += Widened(output_gradient[o]) / static_cast<WideType<T>>(windows.Divisor(spans));
           }
         }
@@ -217,44 +156,9 @@ __global__ void PoolGrad(Windows windows, CudaVolume in, CudaVolume out, const T
   }
 }
 
-// A pooling as kernels see it.
-struct PoolingLaunch {
-  explicit PoolingLaunch(const CudaPooling& pooling)
-      : batch(pooling.batch),
-        input_elements(pooling.input_elements()),
-        output_elements(pooling.output_elements()),
-        windows{{pooling.axes[0], pooling.axes[1], pooling.axes[2]}, pooling.exclusive},
-        in(pooling.channels,
-           {pooling.axes[0].inputs, pooling.axes[1].inputs, pooling.axes[2].inputs},
-           pooling.channels_last),
-        out(pooling.channels,
-            {pooling.axes[0].outputs, pooling.axes[1].outputs, pooling.axes[2].outputs},
-            pooling.channels_last) {
-    int64_t elements = 1;
-    for (const AxisWindows& axis : pooling.axes) {
-      elements *= axis.adaptive ? (axis.inputs + axis.outputs - 1) / axis.outputs
-                                : std::min(axis.kernel, axis.inputs);
-    }
-    shares_windows = !pooling.channels_last && elements >= kLargeWindow;
-  }
-
-  template <typename Function>
-  void ForEachPart(const Function& launch) const {
-    ForEachCudaPart(batch, std::max(input_elements, output_elements), launch);
-  }
-
-  int64_t batch;
-  int64_t input_elements;
-  int64_t output_elements;
-  bool shares_windows = false;
-  Windows windows;
-  CudaVolume in;
-  CudaVolume out;
-};
-
 template <typename T, bool kIsMax>
 std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPooling& pooling) {
-  return MakeKernel([launch = PoolingLaunch(pooling), x = In<T>(context, "X"),
+  return MakeKernel([launch = CudaPoolingLaunch(pooling), x = In<T>(context, "X"),
                      out = Out<T>(context, "Out")](const KernelContext& run) {
     launch.ForEachPart([&](int64_t n, int64_t images) {
       const int64_t count = images * launch.output_elements;
@@ -276,7 +180,7 @@ std::unique_ptr<Kernel> PreparePooling(PrepareContext& context, const CudaPoolin
 
 template <typename T, bool kIsMax>
 std::unique_ptr<Kernel> PreparePoolingGrad(PrepareContext& context, const CudaPooling& pooling) {
-  return MakeKernel([launch = PoolingLaunch(pooling), x = In<T>(context, "X"),
+  return MakeKernel([launch = CudaPoolingLaunch(pooling), x = In<T>(context, "X"),
                      out = In<T>(context, "Out"), gradient = In<T>(context, "Out@GRAD"),
                      x_gradient = Out<T>(context, "X@GRAD")](const KernelContext& run) {
     if (!x_gradient.is_there()) return;
@@ -319,18 +223,6 @@ void AddPoolingKernels(OpRegistry& registry, std::string_view type,
       accepts);
 }
 
-CudaPooling ParsePool2d(const OpContext& context) {
-  const Pooling pooling = ParsePoolingExtents(context);
-  CudaPooling parsed{.batch = pooling.input.batch,
-                     .channels = pooling.input.channels,
-                     .channels_last = pooling.order == ChannelOrder::kLast,
-                     .is_max = pooling.is_max,
-                     .exclusive = pooling.exclusive};
-  parsed.axes[0] = {.inputs = 1, .outputs = 1};
-  for (size_t axis = 0; axis < 2; ++axis) parsed.axes[axis + 1] = WindowsAlong(pooling, axis);
-  return parsed;
-}
-
 }  // namespace
 
 void AddCudaPooling(OpRegistry& registry, std::string_view type,
@@ -341,6 +233,10 @@ void AddCudaPooling(OpRegistry& registry, std::string_view type,
   AddPoolingKernels<Float16>(registry, type, parse);
 }
 
-void RegisterPool2dCuda(OpRegistry& registry) { AddCudaPooling(registry, "pool2d", ParsePool2d); }
+void RegisterPool2dCuda(OpRegistry& registry) {
+  AddCudaPooling(registry, "pool2d", [](const OpContext& context) {
+    return CudaPoolingOf(ParsePoolingExtents(context));
+  });
+}
 
 }  // namespace skiff

@@ -1,5 +1,5 @@
-// CUDA kernels of take_along_axis, put_along_axis and their gradients; along_axis.h says which
-// element an index names.
+// CUDA kernels of take_along_axis, put_along_axis, unpool and their gradients; along_axis.h says
+// which element an index names.
 //
 // Reading is one pass. Whatever is put or added up is sorted by element first (cuda_row_sort.h), so
 // that several values of one element count in the order of their positions.
@@ -18,6 +18,7 @@
 #include "operators/tensor/kernels/along_axis.h"
 #include "operators/tensor/kernels/cuda_indexed_rows.cuh"
 #include "operators/tensor/kernels/put_reduction.h"
+#include "operators/tensor/kernels/unpooling.h"
 
 namespace skiff {
 namespace {
@@ -317,6 +318,49 @@ std::unique_ptr<Kernel> PreparePutAlongAxisGrad(PrepareContext& context) {
   return nullptr;
 }
 
+// ---- unpool
+
+// Runs `put` on the positions of Indices, sorted by the pixel of `images` that they name.
+template <typename Put>
+std::unique_ptr<Kernel> MakeUnpoolKernel(PrepareContext& context, const auto& images,
+                                         const Shape& shape, const Put& put) {
+  CheckDeviceRows(context, shape.element_count());
+  const In<> indices(context, "Indices");
+  const int64_t count = context.Input("Indices").shape.element_count();
+  return MakeIndexKernel(
+      context, "Indices", /*takes_fewer_rows=*/true,
+      [=, sort = RowSort(context, count)](const KernelContext& run) {
+        const AlongAxis named = UnpooledPlaces(images.shape(run), indices.shape(run));
+        const NamedElements elements(named, IndicesOf(run, indices, named.length()));
+        ForEachOnDevice(run, "places of unpool", named.count(),
+                        NamedPlace{elements, sort.rows(run)});
+        put(run, sort.Sort(run, named.count(), named.tensor_count()));
+        return named.length();
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareUnpoolOnDevice(PrepareContext& context) {
+  const Out<> out(context, "Out");
+  return MakeUnpoolKernel(
+      context, out, context.Output("Out").shape,
+      [out, x = In<>(context, "X")](const KernelContext& run, const SortedRows& sorted) {
+        MemoryMoverOf(run).ZeroBytes(run, out(run), out.tensor(run).byte_count());
+        LaunchLastRows<LastRow::kOverwrites>(run, sorted, sizeof(T), x(run), out(run));
+      });
+}
+
+template <typename T>
+std::unique_ptr<Kernel> PrepareUnpoolGradOnDevice(PrepareContext& context) {
+  const In<> gradient(context, "Out@GRAD");
+  return MakeUnpoolKernel(context, gradient, context.Input("Out@GRAD").shape,
+                          [gradient, dx = Out<>(context, "X@GRAD")](const KernelContext& run,
+                                                                    const SortedRows& sorted) {
+                            LaunchLastRows<LastRow::kIsRead>(run, sorted, sizeof(T), gradient(run),
+                                                             dx(run));
+                          });
+}
+
 }  // namespace
 
 void RegisterAlongAxisCuda(OpRegistry& registry) {
@@ -327,8 +371,14 @@ void RegisterAlongAxisCuda(OpRegistry& registry) {
   ForEachSumType([&]<typename T>(DType dtype) {
     registry.AddCudaKernel("put_along_axis", dtype, PreparePutAlongAxis<T>);
   });
-  AddCudaFloatKernels(registry, "put_along_axis_grad", []<typename T>(PrepareContext& context) {
+  AddCudaFloatKernels(registry, "put_along_axis_grad", [=]<typename T>(PrepareContext& context) {
     return PreparePutAlongAxisGrad<T>(context);
+  });
+  ForEachSumType([&]<typename T>(DType dtype) {
+    registry.AddCudaKernel("unpool", dtype, PrepareUnpoolOnDevice<T>);
+  });
+  AddCudaFloatKernels(registry, "unpool_grad", [=]<typename T>(PrepareContext& context) {
+    return PrepareUnpoolGradOnDevice<T>(context);
   });
 }
 

@@ -77,15 +77,7 @@ std::unique_ptr<Kernel> PrepareAssignGrad(PrepareContext& context) {
     const T* from = gradient(run);
     // First, since Input@GRAD may be Result@GRAD.
     if (dvalue.is_there()) {
-      auto* is_taken = static_cast<char*>(run.workspace(marks));
-      T* to = dvalue(run);
-      ForOwnedPlaces<T>(named.index(), [=](int64_t i) { is_taken[places[i]] = 0; });
-      // The last position comes first.
-      ForOwnedPlacesFromTheBack<T>(named.index(), [=](int64_t i) {
-        char& mark = is_taken[places[i]];
-        to[i] = mark != 0 ? T{0} : from[places[i]];
-        mark = 1;
-      });
+      TakeLastPlaces(named, places, from, static_cast<char*>(run.workspace(marks)), dvalue(run));
     }
     if (!dx.is_there()) return;
     T* to = dx(run);

@@ -50,6 +50,7 @@ constexpr const char* kGates = "products overflow, and a gate makes a number of 
 constexpr const char* kScores =
     "scores overflow, and softmax makes numbers of infinities, or the "
     "gradient is what cancels";
+constexpr const char* kFarOutside = "a place far outside of an image loses its digits";
 constexpr const char* kScale = "the gradient times GradScale overflows";
 
 const std::map<std::string, std::string>& AcceptedOps() {
@@ -59,6 +60,7 @@ const std::map<std::string, std::string>& AcceptedOps() {
                                                                    {"adamw", kSquares},
                                                                    {"attention_decoder", kGates},
                                                                    {"decayed_adagrad", kSquares},
+                                                                   {"grid_sampler", kFarOutside},
                                                                    {"gru", kGates},
                                                                    {"gru_unit", kGates},
                                                                    {"lamb", kSquares},

@@ -14,6 +14,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "operators/nn/convolution/window_taps.h"
 
 namespace skiff {
 namespace {
@@ -106,38 +107,6 @@ void ColumnConvolution<T>::ForEachChunk(const Visit& visit) const {
 }
 
 template <typename T>
-template <typename Visit>
-void ColumnConvolution<T>::VisitTap(int64_t tap, const Chunk& chunk, const Visit& visit) const {
-  const VolumeWindow& window = conv_.window;
-  const VolumeExtents& outputs = conv_.output.size;
-  const VolumeExtents& inputs = conv_.input.size;
-  // The tap's place in the kernel, and from it the offset of the input point that output point 0
-  // sees.
-  const VolumeExtents at = {tap / (window.kernel[1] * window.kernel[2]),
-                            tap / window.kernel[2] % window.kernel[1], tap % window.kernel[2]};
-  VolumeExtents offset;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    offset[axis] = at[axis] * window.dilation[axis] - window.pad_begin[axis];
-  }
-  // Along the width, the points on the input are one range for all rows. A chunk may begin and end
-  // within a row.
-  const IndexRange columns = ValidOutputs(outputs[2], inputs[2], window.stride[2], offset[2]);
-  const int64_t last_row = (chunk.end - 1) / outputs[2];
-  for (int64_t row = chunk.begin / outputs[2]; row <= last_row; ++row) {
-    const int64_t z = row / outputs[1] * window.stride[0] + offset[0];
-    const int64_t y = row % outputs[1] * window.stride[1] + offset[1];
-    if (z < 0 || z >= inputs[0] || y < 0 || y >= inputs[1]) continue;
-    const int64_t row_begin = row * outputs[2];
-    const int64_t begin = std::max(columns.begin, chunk.begin - row_begin);
-    const int64_t end = std::min(columns.end, chunk.end - row_begin);
-    if (begin >= end) continue;
-    const int64_t x = begin * window.stride[2] + offset[2];
-    visit(row_begin + begin - chunk.begin, z * in_.size[0] + y * in_.size[1] + x * in_.size[2],
-          end - begin, window.stride[2] * in_.size[2]);
-  }
-}
-
-template <typename T>
 void ColumnConvolution<T>::FillColumns(const T* image, const Chunk& chunk, T* columns) const {
   const int64_t taps = conv_.window.taps();
   ParallelFor(conv_.input.channels * taps, GrainOf(chunk.size()), [&](int64_t begin, int64_t end) {
@@ -146,9 +115,10 @@ void ColumnConvolution<T>::FillColumns(const T* image, const Chunk& chunk, T* co
       T* line = columns + row * chunk.size();
       // The points that the tap sees outside the input keep the 0.
       std::fill_n(line, chunk.size(), T{0});
-      VisitTap(row % taps, chunk, [=](int64_t to, int64_t from, int64_t count, int64_t step) {
-        for (int64_t i = 0; i < count; ++i) line[to + i] = channel[from + i * step];
-      });
+      VisitTap(conv_, in_, row % taps, chunk.begin, chunk.end,
+               [=](int64_t to, int64_t from, int64_t count, int64_t step) {
+                 for (int64_t i = 0; i < count; ++i) line[to + i] = channel[from + i * step];
+               });
     }
   });
 }
@@ -161,9 +131,10 @@ void ColumnConvolution<T>::AddColumns(const T* columns, const Chunk& chunk, T* i
     for (int64_t row = begin * taps; row < end * taps; ++row) {
       T* channel = image + row / taps * in_.channel;
       const T* line = columns + row * chunk.size();
-      VisitTap(row % taps, chunk, [=](int64_t from, int64_t to, int64_t count, int64_t step) {
-        for (int64_t i = 0; i < count; ++i) channel[to + i * step] += line[from + i];
-      });
+      VisitTap(conv_, in_, row % taps, chunk.begin, chunk.end,
+               [=](int64_t from, int64_t to, int64_t count, int64_t step) {
+                 for (int64_t i = 0; i < count; ++i) channel[to + i * step] += line[from + i];
+               });
     }
   });
 }

@@ -43,10 +43,6 @@ class ColumnConvolution {
   GemmSpec ProductOf(ConvolutionPass pass, int64_t points, bool adds) const;
   template <typename Visit>
   void ForEachChunk(const Visit& visit) const;
-  // Calls visit(offset in the column's row, offset in the channel, points, step in the channel) for
-  // the parts of a chunk where a tap is on the input.
-  template <typename Visit>
-  void VisitTap(int64_t tap, const Chunk& chunk, const Visit& visit) const;
   void FillColumns(const T* image, const Chunk& chunk, T* columns) const;
   void AddColumns(const T* columns, const Chunk& chunk, T* image) const;
   const Gemm<T>& GemmOf(const Chunk& chunk) const {

@@ -129,6 +129,18 @@ Window ParseWindow(const OpContext& context, const Extents& kernel, const Extent
   return window;
 }
 
+Window ParsePlainWindow(const OpContext& context, const Extents& kernel,
+                        const Extents& input_size) {
+  Window window{.kernel = kernel,
+                .stride = ParsePair(context, "strides"),
+                .dilation = {1, 1},
+                .pad_begin = {},
+                .pad_end = {}};
+  ParsePaddings(context, &window);
+  LimitStride(input_size, &window);
+  return window;
+}
+
 int64_t WindowCount(const OpContext& context, const Window& window, int axis, int64_t size,
                     bool round_up) {
   const auto at = [axis](const Extents& values) { return values[static_cast<size_t>(axis)]; };

@@ -72,6 +72,8 @@ Extents ParsePair(const OpContext& context, std::string_view name);
 // to that, which makes the same windows. Throws Error for a wrong number or sign of values.
 Window ParseWindow(const OpContext& context, const Extents& kernel, const Extents& dilation,
                    const Extents& input_size);
+// The same of an op without padding_algorithm and dilation.
+Window ParsePlainWindow(const OpContext& context, const Extents& kernel, const Extents& input_size);
 AttrDef PaddingAlgorithmAttr();
 
 // Returns the number of windows along an axis of `size` pixels, or -1 if `size` or the window's

@@ -32,6 +32,37 @@ void SimplifyAdaptive(Pooling* pooling) {
   pooling->adaptive = false;
 }
 
+Pooling PoolingOfImages(const OpContext& context, ChannelOrder order) {
+  Pooling pooling;
+  pooling.order = order;
+  pooling.input = ImageOf(context, "X", context.Input("X").shape, order);
+  pooling.output = {pooling.input.batch, pooling.input.channels, {}};
+  return pooling;
+}
+
+// Sets the windows if global_pooling or adaptive decides about them. Returns whether one does.
+bool SetWholeOrAdaptive(const OpContext& context, Pooling* pooling) {
+  if (context.Attr<bool>("global_pooling")) {
+    pooling->window.kernel = pooling->input.size;
+    pooling->window.stride = {1, 1};
+    pooling->output.size = {1, 1};
+    return true;
+  }
+  if (!context.Attr<bool>("adaptive")) return false;
+  pooling->adaptive = true;
+  pooling->output.size = ParsePair(context, "ksize");
+  SimplifyAdaptive(pooling);
+  return true;
+}
+
+void CountWindows(const OpContext& context, bool round_up, Pooling* pooling) {
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto i = static_cast<size_t>(axis);
+    pooling->output.size[i] =
+        WindowCount(context, pooling->window, axis, pooling->input.size[i], round_up);
+  }
+}
+
 }  // namespace
 
 void WarnOfEmptyWindows(const AxisWindows& windows, std::string_view axis) {
@@ -85,34 +116,25 @@ Pooling ParsePoolingExtents(const OpContext& context) {
   const std::string& kind = context.Attr<std::string>("pooling_type");
   SKIFF_ENFORCE(kind == "max" || kind == "avg", kInvalidArgument, context.op().type,
                 ": pooling_type = \"", kind, "\": expected max or avg");
-  Pooling pooling;
+  Pooling pooling = PoolingOfImages(context, ParseChannelOrder(context, "data_format"));
   pooling.is_max = kind == "max";
-  pooling.order = ParseChannelOrder(context, "data_format");
-  pooling.input = ImageOf(context, "X", context.Input("X").shape, pooling.order);
-  pooling.output = {pooling.input.batch, pooling.input.channels, {}};
-  if (context.Attr<bool>("global_pooling")) {
-    pooling.window.kernel = pooling.input.size;
-    pooling.window.stride = {1, 1};
-    pooling.output.size = {1, 1};
-  } else if (context.Attr<bool>("adaptive")) {
-    pooling.adaptive = true;
-    pooling.output.size = ParsePair(context, "ksize");
-    SimplifyAdaptive(&pooling);
-  } else {
-    pooling.exclusive = context.Attr<bool>("exclusive");
-    pooling.window = ParseWindow(context, ParsePair(context, "ksize"), {1, 1}, pooling.input.size);
-    const bool round_up = context.Attr<bool>("ceil_mode");
-    for (int axis = 0; axis < 2; ++axis) {
-      const auto i = static_cast<size_t>(axis);
-      pooling.output.size[i] =
-          WindowCount(context, pooling.window, axis, pooling.input.size[i], round_up);
-    }
-  }
+  if (SetWholeOrAdaptive(context, &pooling)) return pooling;
+  pooling.exclusive = context.Attr<bool>("exclusive");
+  pooling.window = ParseWindow(context, ParsePair(context, "ksize"), {1, 1}, pooling.input.size);
+  CountWindows(context, context.Attr<bool>("ceil_mode"), &pooling);
   return pooling;
 }
 
-Pooling ParsePooling(const OpContext& context) {
-  Pooling pooling = ParsePoolingExtents(context);
+Pooling ParseIndexedPooling(const OpContext& context) {
+  Pooling pooling = PoolingOfImages(context, ChannelOrder::kFirst);
+  pooling.is_max = true;
+  if (SetWholeOrAdaptive(context, &pooling)) return pooling;
+  pooling.window = ParsePlainWindow(context, ParsePair(context, "ksize"), pooling.input.size);
+  CountWindows(context, /*round_up=*/false, &pooling);
+  return pooling;
+}
+
+Pooling WithSpans(const OpContext& context, Pooling pooling) {
   // Candidates are asked about empty images, too. The tables of these might have any length.
   if (pooling.output.is_empty()) return pooling;
   pooling.rows = SpansOf(context, pooling, 0);

@@ -81,6 +81,13 @@ constexpr T MaxOrNan(T best, T value) {
   return best > value || best != best ? best : value;
 }
 
+// Returns whether a pixel takes the place of the largest one before it: a greater number or the
+// first NaN does.
+template <typename T>
+constexpr bool IsAboveMaximum(T value, T best) {
+  return best == best && !(value <= best);
+}
+
 // Returns whether a pixel takes the gradient of a window whose maximum is `best`, unless an earlier
 // pixel took it. If there are NaNs, the first of them is the maximum.
 template <typename T>
@@ -88,12 +95,17 @@ constexpr bool IsMaximum(T value, T best) {
   return value == best || value != value;
 }
 
-// Return the pooling of pool2d or its gradient op, by slot X and the attributes. Adaptive pooling
-// with windows of one size becomes plain pooling. They throw Error for attributes that don't fit.
-// ParsePoolingExtents leaves `rows` and `columns` empty: shape rules meet images of any size, even
-// such that no memory holds their tables.
+// Return the pooling of pool2d, or of max_pool2d_with_index, or its gradient op, by slot X and the
+// attributes. Adaptive pooling with windows of one size becomes plain pooling. They throw Error for
+// attributes that don't fit. They leave `rows` and `columns` empty: shape rules meet images of any
+// size, even such that no memory holds their tables.
 Pooling ParsePoolingExtents(const OpContext& context);
-Pooling ParsePooling(const OpContext& context);
+Pooling ParseIndexedPooling(const OpContext& context);
+// Returns the pooling with `rows` and `columns`.
+Pooling WithSpans(const OpContext& context, Pooling pooling);
+inline Pooling ParsePooling(const OpContext& context) {
+  return WithSpans(context, ParsePoolingExtents(context));
+}
 
 // The loops of one instruction set over planes [H, W, block] of images blocked by 8 or 16, of
 // float32 or half. No window may be empty.

@@ -52,7 +52,8 @@ AlongAxis::AlongAxis(const Shape& tensor, const Shape& index, int axis)
   }
 }
 
-void AlongAxis::Resolve(const Tensor& indices, std::string_view op, int64_t* places) const {
+void AlongAxis::Resolve(const Tensor& indices, std::string_view op, int64_t* places,
+                        std::string_view slot) const {
   const int last = dims_.rank() - 1;
   const int64_t run = dims_[last];
   const int64_t step = stride(last);
@@ -90,7 +91,7 @@ void AlongAxis::Resolve(const Tensor& indices, std::string_view op, int64_t* pla
       if (any_bad) first_bad.Record(std::find(places + begin, places + end, kRefused) - places);
     });
     const std::optional<int64_t> bad = first_bad.Find();
-    SKIFF_ENFORCE(!bad, kOutOfRange, op, ": Index[", *bad, "] = ", numbers[*bad],
+    SKIFF_ENFORCE(!bad, kOutOfRange, op, ": ", slot, "[", *bad, "] = ", numbers[*bad],
                   " is outside [0, ", length_, ")");
   });
 }

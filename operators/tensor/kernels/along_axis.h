@@ -44,8 +44,9 @@ class AlongAxis {
   int64_t stride(int dim) const { return strides_[static_cast<size_t>(dim)]; }
 
   // Sets places[i] to the number of the element that index i names. Throws Error (kOutOfRange),
-  // which names op and Index, for an index outside the axis.
-  void Resolve(const Tensor& indices, std::string_view op, int64_t* places) const;
+  // which names op and slot, for an index outside the axis.
+  void Resolve(const Tensor& indices, std::string_view op, int64_t* places,
+               std::string_view slot = "Index") const;
 
  private:
   int64_t tensor_count_;
@@ -71,6 +72,20 @@ void ForOwnedPlacesFromTheBack(const AxisExtents& index, const Body& body) {
   ForOwnedRuns<T>(index, index.length, [&](int64_t outer, int64_t j, int64_t first, int64_t size) {
     const int64_t begin = ((outer + 1) * index.length - 1 - j) * index.inner + first;
     for (int64_t i = begin; i < begin + size; ++i) body(i);
+  });
+}
+
+// Sets to[i] to the element from[places[i]], 0 unless i is the last position that names it. `marks`
+// has room for a byte for each element.
+template <typename T>
+void TakeLastPlaces(const AlongAxis& named, const int64_t* places, const T* from, char* marks,
+                    T* to) {
+  ForOwnedPlaces<T>(named.index(), [=](int64_t i) { marks[places[i]] = 0; });
+  // The last position comes first.
+  ForOwnedPlacesFromTheBack<T>(named.index(), [=](int64_t i) {
+    char& mark = marks[places[i]];
+    to[i] = mark != 0 ? T{} : from[places[i]];
+    mark = 1;
   });
 }
 

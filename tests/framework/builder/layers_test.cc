@@ -552,6 +552,53 @@ TEST_F(LayersTest, ImagesAreResizedToASizeOrByAScale) {
   }
 }
 
+TEST_F(LayersTest, MaximaGoBackToTheirPixels) {
+  const layers::MaxPool2dResult pooled = layers::MaxPool2dWithIndex(image_, {.kernel = 2});
+  EXPECT_THAT(pooled.values.dims(), ElementsAre(-1, 3, 4, 4));
+  EXPECT_EQ(pooled.indices.dtype(), DType::kInt32);
+  EXPECT_THAT(
+      layers::MaxPool2dWithIndex(image_, {.kernel = {3, 2}, .adaptive = true}).indices.dims(),
+      ElementsAre(-1, 3, 3, 2));
+  EXPECT_THAT(
+      layers::MaxPool2dWithIndex(image_, {.kernel = 3, .stride = 2, .padding = 1}).values.dims(),
+      ElementsAre(-1, 3, 4, 4));
+  EXPECT_THAT(layers::MaxUnpool2d(pooled.values, pooled.indices, {.kernel = 2}).dims(),
+              ElementsAre(-1, 3, 8, 8));
+  // PaddlePaddle goes by it.
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("output_size"), ElementsAre(8, 8));
+  EXPECT_THAT(layers::MaxUnpool2d(pooled.values, pooled.indices,
+                                  {.kernel = 2, .output_size = layers::Extent2d(9, 8)})
+                  .dims(),
+              ElementsAre(-1, 3, 9, 8));
+}
+
+TEST_F(LayersTest, WindowsBecomeColumnsAndColumnsImages) {
+  const Variable columns = layers::Unfold(
+      image_, {.kernel = {2, 3}, .stride = {2, 1}, .padding = {0, 1}, .dilation = {1, 2}});
+  EXPECT_THAT(columns.dims(), ElementsAre(-1, 18, 24));
+  EXPECT_THAT(LastOp().Attr<std::vector<int32_t>>("paddings"), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(layers::Fold(columns, {.output_size = 8,
+                                     .kernel = {2, 3},
+                                     .stride = {2, 1},
+                                     .padding = {0, 1},
+                                     .dilation = {1, 2}})
+                  .dims(),
+              ElementsAre(-1, 3, 8, 8));
+}
+
+TEST_F(LayersTest, GridsSampleImages) {
+  const Variable theta = layers::Data("theta", {-1, 2, 3});
+  const Variable grid = layers::AffineGrid(theta, {-1, 3, 4, 5}, false);
+  EXPECT_THAT(grid.dims(), ElementsAre(-1, 4, 5, 2));
+  EXPECT_FALSE(LastOp().Attr<bool>("align_corners"));
+  const Variable sampled =
+      layers::GridSample(image_, grid, {.mode = "bicubic", .padding_mode = "border"});
+  EXPECT_THAT(sampled.dims(), ElementsAre(-1, 3, 4, 5));
+  EXPECT_TRUE(LastOp().Attr<bool>("align_corners"));
+  EXPECT_THAT(ErrorText([&] { layers::GridSample(image_, grid, {.mode = "cubic"}); }),
+              HasSubstr("bicubic"));
+}
+
 TEST_F(LayersTest, DropoutAndEmbedding) {
   EXPECT_THAT(layers::Dropout(rows_, 0.25f).dims(), ElementsAre(-1, 5));
   EXPECT_EQ(LastOp().Attr<float>("dropout_prob"), 0.25f);

@@ -117,6 +117,31 @@ TEST(OnnxExport, ReductionsHaveTheirAxesWhereTheOpsetHasThem) {
   EXPECT_EQ(node(18).input_size(), 2);
 }
 
+TEST(OnnxExport, GridSampleHasTheNamesOfTheOpset) {
+  const auto model = [](const std::vector<int64_t>& x, int opset) {
+    OpProgram ops;
+    ops.Declare("x", x);
+    std::vector<int64_t> grid(x.size(), 2);
+    grid.back() = static_cast<int64_t>(x.size()) - 2;
+    ops.Declare("grid", grid);
+    Op sample("grid_sampler");
+    sample.SetInput("X", {"x"}).SetInput("Grid", {"grid"}).SetOutput("Output", {"y"});
+    ops.Append(sample);
+    if (x.size() == 5 && opset < 20) {
+      return RefusalOf({"x", "grid"}, {"y"}, ops.program(), {.opset = opset});
+    }
+    return Exported({"x", "grid"}, {"y"}, ops.program(), Scope(), {.opset = opset})
+        .graph()
+        .node(0)
+        .attribute(0)
+        .s();
+  };
+  EXPECT_EQ(model({2, 3, 4, 5}, 17), "bilinear");
+  EXPECT_EQ(model({2, 3, 4, 5}, 20), "linear");
+  EXPECT_EQ(model({2, 3, 4, 5, 6}, 20), "linear");
+  EXPECT_THAT(model({2, 3, 4, 5, 6}, 17), HasSubstr("GridSample of volumes"));
+}
+
 TEST(OnnxExport, ParametersBecomeInitializers) {
   OpProgram ops;
   ops.Declare("x", {-1, 2});

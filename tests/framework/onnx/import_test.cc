@@ -241,6 +241,57 @@ TEST(ImportOnnx, WidensHalfIfAsked) {
   EXPECT_EQ(exe.Compile(*model.program).Run({{"x", x}}, {"y"})[0].Item<float>(), 3);
 }
 
+// As in SegNet: the places of maxima are those in the whole tensor, of any batch.
+TEST(ImportOnnx, PutsMaximaBackToTheirPlaces) {
+  ModelBuilder builder;
+  builder.Input("x", {-1, 2, 2, 4});
+  const auto set_windows = [](onnx::NodeProto* node) {
+    for (const char* name : {"kernel_shape", "strides"}) {
+      onnx::AttributeProto* attribute = node->add_attribute();
+      attribute->set_name(name);
+      attribute->set_type(onnx::AttributeProto::INTS);
+      for (int i = 0; i < 2; ++i) attribute->add_ints(2);
+    }
+  };
+  set_windows(builder.Node("MaxPool", {"x"}, {"pooled", "places"}));
+  set_windows(builder.Node("MaxUnpool", {"pooled", "places"}, {"y"}));
+  builder.Output("y", {-1, 2, 2, 4});
+  builder.Output("places", {-1, 2, 1, 2}, onnx::TensorProto::INT64);
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  CompiledProgram program = exe.Compile(*model.program);
+  const Tensor two =
+      Tensor::FromValues<float>({2, 2, 2, 4}, {1, 2, 3, 4, 8, 7, 6, 5, 0, 9, 0, 0, 0, 0, 0, 9,
+                                               1, 2, 3, 4, 8, 7, 6, 5, 0, 9, 0, 0, 0, 0, 0, 9});
+  const auto results = program.Run({{"x", two}}, {"y", "places"});
+  EXPECT_THAT(results[0].ToVector<float>(),
+              ElementsAre(0, 0, 0, 0, 8, 0, 6, 0, 0, 9, 0, 0, 0, 0, 0, 9,  //
+                          0, 0, 0, 0, 8, 0, 6, 0, 0, 9, 0, 0, 0, 0, 0, 9));
+  EXPECT_THAT(results[1].ToVector<int64_t>(), ElementsAre(4, 6, 9, 15, 20, 22, 25, 31));
+  const Tensor one = Tensor::FromValues<float>({1, 2, 2, 4}, std::vector<float>(16, 1.0f));
+  EXPECT_THAT(program.Run({{"x", one}}, {"places"})[0].ToVector<int64_t>(),
+              ElementsAre(0, 2, 8, 10));
+}
+
+TEST(ImportOnnx, ReversesSequencesOfAnyBatch) {
+  ModelBuilder builder;
+  builder.Input("x", {3, -1, 2});
+  builder.Input("lengths", {-1}, onnx::TensorProto::INT64);
+  builder.Node("ReverseSequence", {"x", "lengths"}, {"y"});
+  builder.Output("y", {3, -1, 2});
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  CompiledProgram program = exe.Compile(*model.program);
+  const Tensor x = Tensor::FromValues<float>({3, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const auto run = [&](int64_t first, int64_t second) {
+    const Tensor lengths = Tensor::FromValues<int64_t>({2}, {first, second});
+    return program.Run({{"x", x}, {"lengths", lengths}}, {"y"})[0].ToVector<float>();
+  };
+  EXPECT_THAT(run(2, 3), ElementsAre(5, 6, 11, 12, 1, 2, 7, 8, 9, 10, 3, 4));
+  EXPECT_THAT(run(1, 0), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12));
+  EXPECT_THAT(ErrorText(ErrorCode::kOutOfRange, [&] { run(4, 1); }), HasSubstr("outside [0, 3)"));
+}
+
 TEST(ImportOnnx, ListsAllThatIsUnsupported) {
   ModelBuilder builder;
   builder.Input("x", {1});

@@ -190,6 +190,74 @@ TEST_F(NnError, PoolingAndResizingNameWhatDoesNotFit) {
         "no pixels"}});
 }
 
+TEST_F(NnError, SamplingNamesWhatDoesNotFit) {
+  const std::vector<std::string> output = {"Output"};
+  const auto sample = [&](const Shape& x, const Shape& grid, const AttributeMap& attrs,
+                          const std::string& message) {
+    return RefusedOp{"grid_sampler", {{"X", x}, {"Grid", grid}}, output, attrs, message};
+  };
+  const auto affine = [&](const Shape& theta, const Ints& dims, const std::string& message) {
+    return RefusedOp{"affine_grid", {{"Theta", theta}}, output, {{"output_shape", dims}}, message};
+  };
+  const Shape image = {2, 3, 4, 5};
+  const std::string cubic = "bicubic";
+  ExpectRefused(
+      registry_,
+      {sample({2, 3, 4}, {2, 4, 2}, {}, "expected [N, C, H, W] or [N, C, D, H, W]"),
+       sample(image, {2, 4, 5, 3}, {}, "the last one of 2 coordinates"),
+       sample(image, {2, 4, 5, 5, 2}, {}, "expected as many dims"),
+       sample(image, {3, 4, 5, 2}, {}, "the numbers of images of X and of Grid"),
+       sample({2, 3, 4, 5, 6}, {2, 4, 5, 5, 3}, {{"mode", cubic}}, "expected images"),
+       sample(image, {2, 4, 5, 2}, {{"padding_mode", std::string("wrap")}}, "padding_mode"),
+       sample({2, 3, 0, 5}, {2, 4, 5, 2}, {}, "nothing to sample"),
+       affine({2, 3, 3}, {2, 3, 4, 5}, "Theta of shape [2, 3, 3]"),
+       affine({2, 2, 3}, {2, 3, 4}, "expected [N, C, H, W] or [N, C, D, H, W]"),
+       affine({2, 2, 3}, {2, 3, 4, 5, 6}, "expected 2 dims besides N and C"),
+       affine({2, 2, 3}, {3, 3, 4, 5}, "N of Theta and of output_shape"),
+       affine({2, 2, 3}, {2, 3, -1, 5}, "expected dims of 0 or more")});
+}
+
+TEST_F(NnError, ColumnsNameWhatDoesNotFit) {
+  const std::vector<std::string> y = {"Y"};
+  const AttributeMap plain = {{"kernel_sizes", Ints{2, 2}},
+                              {"strides", Ints{1, 1}},
+                              {"paddings", Ints{0, 0, 0, 0}},
+                              {"dilations", Ints{1, 1}}};
+  const auto with = [&](const std::string& name, const Ints& values) {
+    AttributeMap attrs = plain;
+    attrs[name] = values;
+    return attrs;
+  };
+  const auto fold = [&](const Shape& x, const Ints& sizes, const std::string& message) {
+    return RefusedOp{"fold", {{"X", x}}, y, with("output_sizes", sizes), message};
+  };
+  const auto unfold = [&](const AttributeMap& attrs, const std::string& message) {
+    return RefusedOp{"unfold", {{"X", {2, 3, 4, 5}}}, y, attrs, message};
+  };
+  ExpectRefused(registry_,
+                {unfold(with("kernel_sizes", {2}), "kernel_sizes = [2]"),
+                 unfold(with("kernel_sizes", {5, 2}), "a window of 5 points does not fit"),
+                 unfold(with("paddings", {1, 1}), "expected [top, left, bottom, right]"),
+                 unfold(with("paddings", {0, -1, 0, 0}), "paddings = [0, -1, 0, 0]"),
+                 unfold(with("strides", {0, 1}), "strides"),
+                 unfold(with("dilations", {1, 0}), "dilations"),
+                 {"unfold", {{"X", {2, 3, 4}}}, y, plain, "expected rank 4"},
+                 fold({2, 12, 12, 1}, {4, 5}, "expected rank 3"),
+                 fold({2, 10, 12}, {4, 5}, "a multiple of the window's 4 taps"),
+                 fold({2, 12, 11}, {4, 5}, "expected 3 * 4 points"),
+                 fold({2, 12, 12}, {4}, "output_sizes = [4]")});
+}
+
+TEST_F(NnError, PoolingWithIndicesNamesWhatDoesNotFit) {
+  const auto pool = [](const Shape& x, const AttributeMap& attrs, const std::string& message) {
+    return RefusedOp{"max_pool2d_with_index", {{"X", x}}, {"Out", "Mask"}, attrs, message};
+  };
+  ExpectRefused(registry_,
+                {pool({2, 3, 4}, {{"ksize", Ints{2, 2}}}, "expected rank 4"),
+                 pool({2, 3, 4, 5}, {{"ksize", Ints{2}}}, "ksize = [2]"),
+                 pool({2, 3, 4, 5}, {{"ksize", Ints{5, 2}}}, "a window of 5 pixels does not fit")});
+}
+
 // A program may say the size by an input and have an attribute besides, which doesn't count then.
 TEST_F(NnError, ResizingDoesNotReadASizeThatIsUnknown) {
   for (const char* type : {"bilinear_interp", "bilinear_interp_v2"}) {

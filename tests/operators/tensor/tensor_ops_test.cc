@@ -2,6 +2,7 @@
 // express.
 #include "operators/tensor/tensor_ops.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -706,6 +707,48 @@ TEST_F(TensorOps, PrintHasNoDefaultForHowOften) {
   Declare("X", {4, 6});
   Op print = OpOf("print", {});
   ExpectInferenceError(print.SetInput("In", {"X"}), "\"first_n\" is not set and has no default");
+}
+
+TEST_F(TensorOps, UnpoolNamesWhatDoesNotFit) {
+  const AttributeMap halves = {{"ksize", std::vector<int32_t>{2, 2}},
+                               {"strides", std::vector<int32_t>{2, 2}}};
+  const Op op = OpOf("unpool", {"X", "Indices"}, halves);
+  Tensor x = Tensor::FromValues<float>({1, 2, 1, 2}, {1, 2, 3, 4});
+  Tensor out({1, 2, 2, 4}, DType::kFloat32);
+  Tensor good = Tensor::FromValues<int64_t>({1, 2, 1, 2}, {0, 7, 2, 1});
+  EXPECT_EQ(RunError(registry_, op, {&x, &good}, {&out}), "");
+  EXPECT_EQ(out.ToVector<float>(),
+            (std::vector<float>{1, 0, 0, 0, 0, 0, 0, 2, 0, 4, 3, 0, 0, 0, 0, 0}));
+  Tensor bad = Tensor::FromValues<int64_t>({1, 2, 1, 2}, {0, 7, 8, 1});
+  EXPECT_NE(
+      RunError(registry_, op, {&x, &bad}, {&out}).find("unpool: Indices[2] = 8 is outside [0, 8)"),
+      std::string::npos);
+  const auto refused = [&](AttributeMap attrs, const TensorMeta& indices) {
+    const Op wrong = OpOf("unpool", {"X", "Indices"}, std::move(attrs));
+    OpContext context(wrong, registry_.Get("unpool"), {TensorMeta{.shape = {1, 2, 1, 2}}, indices},
+                      {TensorMeta{}});
+    try {
+      InferOutputs(&context);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const TensorMeta indices{.shape = {1, 2, 1, 2}, .dtype = DType::kInt64};
+  EXPECT_EQ(refused(halves, indices), "");
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refused(halves, {.shape = {1, 2, 1, 3}, .dtype = DType::kInt64}),
+              HasSubstr("Indices"));
+  EXPECT_THAT(refused(halves, {.shape = {1, 2, 1, 2}}), HasSubstr("Indices"));
+  const auto with = [&](const char* name, const std::vector<int32_t>& values) {
+    AttributeMap attrs = halves;
+    attrs[name] = values;
+    return attrs;
+  };
+  EXPECT_THAT(refused(with("ksize", {2}), indices), HasSubstr("ksize = [2]"));
+  EXPECT_THAT(refused(with("strides", {0, 2}), indices), HasSubstr("strides = [0, 2]"));
+  EXPECT_THAT(refused(with("paddings", {1, 0}), indices), HasSubstr("an output height of 0"));
+  EXPECT_THAT(refused(with("output_size", {4, 0}), indices), HasSubstr("output_size = [4, 0]"));
 }
 
 }  // namespace
