@@ -16,7 +16,7 @@ template <class Formula, typename T>
 __global__ void __launch_bounds__(kCudaThreads) Apply(const T* x, bool* out, int64_t count) {
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    out[i] = Formula().Value(x[i]);
+    out[i] = Formula().Value(Widened(x[i]));
   }
 }
 
@@ -31,7 +31,7 @@ const char* Launch(const CudaUnaryLaunch& launch) {
 }  // namespace cuda_predicate
 
 // Adds the kernels of a predicate's op for all dtypes of its CPU kernels. A bool is a byte that is
-// 0 or 1.
+// 0 or 1. Of half, the formula gets floats.
 template <class Formula>
 void AddCudaPredicate(OpRegistry& registry) {
   const auto add = [&]<typename T>(DType dtype, T) {
@@ -44,6 +44,8 @@ void AddCudaPredicate(OpRegistry& registry) {
   add(DType::kInt64, int64_t{});
   add(DType::kFloat32, float{});
   add(DType::kFloat64, double{});
+  add(DType::kBFloat16, BFloat16{});
+  add(DType::kFloat16, Float16{});
 }
 
 }  // namespace skiff
