@@ -74,7 +74,7 @@ std::vector<float> Expected(const std::vector<Operand>& operands, const Operand&
 }
 
 // Runs the equation with the first operand's first dim unknown to the program, if `hides` it.
-Tensor Run(const std::string& equation, const std::vector<Operand>& operands, bool hides) {
+Tensor ResultOf(const std::string& equation, const std::vector<Operand>& operands, bool hides) {
   Program main, startup;
   ProgramGuard guard(&main, &startup);
   std::vector<Variable> inputs;
@@ -99,7 +99,7 @@ void Check(const std::string& equation, const std::vector<Operand>& operands,
   SCOPED_TRACE(equation);
   for (const bool hides : {false, true}) {
     if (hides && operands[0].dims.empty()) continue;
-    const Tensor out = Run(equation, operands, hides);
+    const Tensor out = ResultOf(equation, operands, hides);
     EXPECT_EQ(out.shape(), Shape(result.dims));
     EXPECT_EQ(out.ToVector<float>(), Expected(operands, result));
   }
@@ -155,7 +155,7 @@ TEST(Einsum, WithoutAnArrowTheLettersThatAreThereOnceRemain) {
 
 TEST(Einsum, RefusesEquationsThatDoNotFit) {
   const auto message = [](const std::string& equation, const std::vector<Operand>& operands) {
-    return InvalidArgumentText([&] { Run(equation, operands, false); });
+    return InvalidArgumentText([&] { ResultOf(equation, operands, false); });
   };
   const std::vector<Operand> pair = {{{2, 3}, "ij"}, {{3, 4}, "jk"}};
   EXPECT_THAT(message("ij->i", pair), HasSubstr("1 terms for 2 operands"));

@@ -296,17 +296,18 @@ TEST_F(UnknownDimsTest, RepeatInterleaveRepeatsEachSlice) {
 TEST(SetValue, PutsNumbersAndTensorsToASlice) {
   const auto zeros = [] { return layers::AssignValue({2, 3}, std::vector<float>(6, 0)); };
   EXPECT_THAT(ResultOf([&] {
-                return layers::SetValue(zeros(), 5.0, {.axes = {1}, .starts = {-2}, .ends = {3}});
+                return layers::Detach(
+                    layers::SetValue(zeros(), 5.0, {.axes = {1}, .starts = {-2}, .ends = {3}}));
               }).ToVector<float>(),
               ElementsAre(0, 5, 5, 0, 5, 5));
   EXPECT_THAT(ResultOf([&] {
                 const Variable value = layers::AssignValue({2}, std::vector<float>{1, 2});
-                return layers::SetValue(zeros(), value,
-                                        {.axes = {0, -1},
-                                         .starts = {1, 2},
-                                         .ends = {2, -1},
-                                         .steps = {1, -2},
-                                         .decrease_axes = {0}});
+                return layers::Detach(layers::SetValue(zeros(), value,
+                                                       {.axes = {0, -1},
+                                                        .starts = {1, 2},
+                                                        .ends = {2, -1},
+                                                        .steps = {1, -2},
+                                                        .decrease_axes = {0}}));
               }).ToVector<float>(),
               ElementsAre(0, 0, 0, 2, 0, 1));
   const auto half_of_integers = [] {
@@ -334,7 +335,7 @@ TEST(Pad2d, TakesTheOtherEndOfACircle) {
   EXPECT_THAT(
       ResultOf([] {
         const Variable x = layers::AssignValue({1, 1, 2, 2}, std::vector<float>{1, 2, 3, 4});
-        return layers::Pad2d(x, {.paddings = {1, 0, 0, 1}, .mode = "circular"});
+        return layers::Detach(layers::Pad2d(x, {.paddings = {1, 0, 0, 1}, .mode = "circular"}));
       }).ToVector<float>(),
       ElementsAre(3, 4, 3, 1, 2, 1, 3, 4, 3));
 }
@@ -342,7 +343,7 @@ TEST(Pad2d, TakesTheOtherEndOfACircle) {
 TEST(Pad3d, BeginsWithTheColumns) {
   const Tensor out = ResultOf([] {
     const Variable x = layers::AssignValue({1, 1, 1, 1, 2}, std::vector<float>{1, 2});
-    return layers::Pad3d(x, {.paddings = {1, 0, 0, 0, 0, 1}, .mode = "replicate"});
+    return layers::Detach(layers::Pad3d(x, {.paddings = {1, 0, 0, 0, 0, 1}, .mode = "replicate"}));
   });
   EXPECT_EQ(out.shape(), Shape({1, 1, 2, 1, 3}));
   EXPECT_THAT(out.ToVector<float>(), ElementsAre(1, 1, 2, 1, 1, 2));
