@@ -14,7 +14,10 @@ Shape TargetOf(const OpContext& context, const std::vector<int64_t>& target_shap
   const bool is_gradient = context.def().FindInput("Y") == nullptr;
   if (!is_gradient && context.HasInput("Y")) return context.Input("Y").shape;
   if (is_gradient && target_shape.empty()) return context.Input("Out@GRAD").shape;
-  return Shape{std::span<const int64_t>(target_shape)};
+  const Shape target{std::span<const int64_t>(target_shape)};
+  SKIFF_ENFORCE(is_gradient || target.is_known(), kInvalidArgument, context.op().type,
+                ": target_shape = ", target, " without Y, expected no negative dims");
+  return target;
 }
 
 Repetition ExpandAsRepetition(const OpContext& context, const Shape& x,

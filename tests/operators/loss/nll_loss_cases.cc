@@ -58,7 +58,6 @@ void AddNllLossCases(CaseList& cases) {
     };
     add("rows", {6, 5}, Integers({6}, 2, 0, 5));
     add("int32", {6, 5}, Integers({6}, 3, 0, 5, DType::kInt32));
-    add("label_with_classes", {6, 5}, Integers({6, 1}, 4, 0, 5));
     add("images", {2, 3, 4, 5}, Integers({2, 4, 5}, 5, 0, 3));
     add("sequences", {2, 3, 7}, Integers({2, 7}, 6, 0, 3));
     add("ignored", {9, 3}, Integers({9}, 7, 0, 3), 1);

@@ -607,6 +607,8 @@ TEST_F(TensorOps, ExpandAsRefusesATargetThatXDoesNotBroadcastTo) {
   Declare("Y", {2, 4});
   Declare("Z", {3});
   ExpectInferenceError(OpOf("expand_as_v2", {"X", "Y"}), "doesn't broadcast to [2, 4] at dim 1");
+  ExpectInferenceError(OpOf("expand_as_v2", {"X"}, {{"target_shape", Ints{-1, 3}}}),
+                       "target_shape = [-1, 3] without Y");
   ExpectInferenceError(
       Op("expand_as_v2").SetInput("X", {"X"}).SetInput("Y", {"Z"}).SetOutput("Out", {"Out"}),
       "the target [3] has fewer dims than X");
