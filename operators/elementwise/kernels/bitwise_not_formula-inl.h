@@ -1,4 +1,5 @@
-// bitwise_not for one element; see bitwise_not.cc. Included in the namespace of the CPU and of CUDA.
+// bitwise_not for one element; see bitwise_not.cc. Included in the namespace of the CPU and of
+// CUDA.
 struct BitwiseNotFormula {
   static constexpr UnaryFacts kFacts = {.type = "bitwise_not",
                                         .doc = "Out = X with each bit turned; of bools, not X."};
