@@ -37,13 +37,11 @@ struct NllLosses {
   __device__ void operator()(int64_t i) const {
     const NllItem<T> item = items.At(i);
     losses[i] = item.place < 0 ? T{0} : -item.weight * x[item.place];
-    if (i == 0) *total_weight = 0;
   }
 
   CudaNllItems<T> items;
   const T* x;
   T* losses;
-  T* total_weight;
 };
 
 template <typename T>
@@ -120,8 +118,9 @@ class CudaNllLoss final : public CudaNllKernel<T> {
   void Run(const KernelContext& run) override {
     const CudaNllItems<T> items = this->ItemsOf(run, x_.shape(run));
     if (this->reduction_ == NllReduction::kNone) {
+      FillBytesOnDevice(run, total_weight_(run), 0, sizeof(T));
       return ForEachOnDevice(run, "nll_loss", items.extents.lines(),
-                             NllLosses<T>{items, x_(run), out_(run), total_weight_(run)});
+                             NllLosses<T>{items, x_(run), out_(run)});
     }
     fold_.Run(run, "nll_loss", CudaFoldView(items.extents.lines(), 1),
               {items, this->reduction_, x_(run), out_(run), total_weight_(run)});
