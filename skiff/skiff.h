@@ -18,6 +18,7 @@
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
+#include "framework/builder/einsum.h"
 #include "framework/builder/gradient_clip.h"
 #include "framework/builder/gradients.h"
 #include "framework/builder/initializer.h"

@@ -38,6 +38,13 @@ void Register{op}(OpRegistry& registry) {{
         cuda_header = "cuda_binary.cuh",
         cuda_registration = "AddCudaComparison",
     ),
+    "predicate": struct(
+        header = "predicate.h",
+        loops = "",
+        registration = "void Register{op}(OpRegistry& registry) {{ RegisterPredicate<{op}Formula>(registry); }}",
+        cuda_header = "cuda_predicate.cuh",
+        cuda_registration = "AddCudaPredicate",
+    ),
     "unary": struct(
         header = "simd_loops-inl.h",
         loops = """UnaryFloatLoops {op}Loops(const OpContext& context) {{

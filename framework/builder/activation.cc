@@ -22,6 +22,9 @@ Variable Unary(const char* type, const Variable& x, const Site& site, AttributeM
 }  // namespace
 
 Variable Abs(const Variable& x, Site site) { return Unary("abs", x, site); }
+Variable Acos(const Variable& x, Site site) { return Unary("acos", x, site); }
+Variable Asin(const Variable& x, Site site) { return Unary("asin", x, site); }
+Variable Atan(const Variable& x, Site site) { return Unary("atan", x, site); }
 Variable Ceil(const Variable& x, Site site) { return Unary("ceil", x, site); }
 Variable Cos(const Variable& x, Site site) { return Unary("cos", x, site); }
 Variable Erf(const Variable& x, Site site) { return Unary("erf", x, site); }

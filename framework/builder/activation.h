@@ -20,6 +20,10 @@ namespace skiff::layers {
 using Site = std::source_location;
 
 Variable Abs(const Variable& x, Site site = Site::current());
+// The inverse functions of cos, sin and tan, in radians. Acos and Asin are NaN outside [-1, 1].
+Variable Acos(const Variable& x, Site site = Site::current());
+Variable Asin(const Variable& x, Site site = Site::current());
+Variable Atan(const Variable& x, Site site = Site::current());
 Variable Ceil(const Variable& x, Site site = Site::current());
 Variable Cos(const Variable& x, Site site = Site::current());
 Variable Erf(const Variable& x, Site site = Site::current());

@@ -66,7 +66,11 @@ Variable GreaterThan(const Variable& x, double y, Site site) {
 Variable GreaterEqual(const Variable& x, double y, Site site) {
   return GreaterEqual(x, NumberLike(x, y, site), site);
 }
-Variable IsNan(const Variable& x, Site site) { return NotEqual(x, x, site); }
+Variable IsNan(const Variable& x, Site site) { return Predicate("isnan_v2", x, site); }
+Variable IsInf(const Variable& x, Site site) { return Predicate("isinf_v2", x, site); }
+Variable ElementwiseIsFinite(const Variable& x, Site site) {
+  return Predicate("isfinite_v2", x, site);
+}
 Variable LogicalAnd(const Variable& x, const Variable& y, Site site) {
   return Predicate("logical_and", x, y, site);
 }
@@ -78,6 +82,16 @@ Variable LogicalXor(const Variable& x, const Variable& y, Site site) {
 }
 
 Variable LogicalNot(const Variable& x, Site site) { return Predicate("logical_not", x, site); }
+Variable BitwiseAnd(const Variable& x, const Variable& y, Site site) {
+  return Predicate("bitwise_and", x, y, site);
+}
+Variable BitwiseOr(const Variable& x, const Variable& y, Site site) {
+  return Predicate("bitwise_or", x, y, site);
+}
+Variable BitwiseXor(const Variable& x, const Variable& y, Site site) {
+  return Predicate("bitwise_xor", x, y, site);
+}
+Variable BitwiseNot(const Variable& x, Site site) { return Predicate("bitwise_not", x, site); }
 
 Variable IsEmpty(const Variable& x, Site site) { return Predicate("is_empty", x, site); }
 

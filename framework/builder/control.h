@@ -24,14 +24,21 @@ Variable LessThan(const Variable& x, double y, Site site = Site::current());
 Variable LessEqual(const Variable& x, double y, Site site = Site::current());
 Variable GreaterThan(const Variable& x, double y, Site site = Site::current());
 Variable GreaterEqual(const Variable& x, double y, Site site = Site::current());
-// Whether each element is NaN.
+// Whether each element is NaN, is infinite, is neither. (IsFinite in math.h asks of all elements.)
 Variable IsNan(const Variable& x, Site site = Site::current());
+Variable IsInf(const Variable& x, Site site = Site::current());
+Variable ElementwiseIsFinite(const Variable& x, Site site = Site::current());
 
 // Combine bools element by element, with broadcasting.
 Variable LogicalAnd(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LogicalOr(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LogicalXor(const Variable& x, const Variable& y, Site site = Site::current());
 Variable LogicalNot(const Variable& x, Site site = Site::current());
+// Combine the bits of int32 or int64, or bools, element by element, with broadcasting.
+Variable BitwiseAnd(const Variable& x, const Variable& y, Site site = Site::current());
+Variable BitwiseOr(const Variable& x, const Variable& y, Site site = Site::current());
+Variable BitwiseXor(const Variable& x, const Variable& y, Site site = Site::current());
+Variable BitwiseNot(const Variable& x, Site site = Site::current());
 
 // Returns whether x has no elements: bool [1].
 Variable IsEmpty(const Variable& x, Site site = Site::current());

@@ -141,6 +141,17 @@ Variable MarginRankLoss(const Variable& label, const Variable& left, const Varia
   return call.AppendFor(std::move(op));
 }
 
+Variable NllLoss(const Variable& x, const Variable& label, const NllLossOptions& options,
+                 Site site) {
+  const LayerCall call("nll_loss", "", site);
+  Op op("nll_loss");
+  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
+  SetIfDefined(call, "Weight", options.weight, &op);
+  op.SetAttr("ignore_index", options.ignore_index).SetAttr("reduction", options.reduction);
+  op.SetOutput("Total_weight", {call.NewSavedOutput()});
+  return call.AppendFor(std::move(op));
+}
+
 Variable LabelSmooth(const Variable& label, const LabelSmoothOptions& options, Site site) {
   const LayerCall call("label_smooth", "", site);
   Op op("label_smooth");

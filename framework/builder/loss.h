@@ -102,6 +102,16 @@ Variable KldivLoss(const Variable& x, const Variable& target, const std::string&
 Variable MarginRankLoss(const Variable& label, const Variable& left, const Variable& right,
                         float margin = 0.0f, Site site = Site::current());
 
+struct NllLossOptions {
+  Variable weight = {};            // one element a class; none: all 1
+  int64_t ignore_index = -100;     // items of this label count 0
+  std::string reduction = "mean";  // or "sum", "none": one loss for each label
+};
+// -weight[label] · x[label] of log-probabilities x [N, classes, ...] such as those of LogSoftmax,
+// for labels [N, ...]. The mean is divided by the sum of the items' weights; it is 0 if that is 0.
+Variable NllLoss(const Variable& x, const Variable& label, const NllLossOptions& options = {},
+                 Site site = Site::current());
+
 struct LabelSmoothOptions {
   Variable prior_dist = {};  // one element a class; none: all classes alike
   float epsilon = 0.1f;

@@ -449,6 +449,37 @@ Variable StridedSlice(const Variable& x, const StridedSliceOptions& options, Sit
   return call.AppendFor(std::move(op));
 }
 
+namespace {
+
+Op SetValueOp(const LayerCall& call, const Variable& x, const SetValueOptions& options) {
+  Op op("set_value");
+  op.SetInput("Input", {call.Use(x)}).SetAttr("axes", FromTheFront(call, x, options.axes));
+  op.SetAttr("starts", options.starts).SetAttr("ends", options.ends);
+  op.SetAttr("steps",
+             options.steps.empty() ? std::vector<int64_t>(options.axes.size(), 1) : options.steps);
+  op.SetAttr("decrease_axes", FromTheFront(call, x, options.decrease_axes));
+  op.SetAttr("dtype", static_cast<int32_t>(x.dtype()));
+  return op;
+}
+
+}  // namespace
+
+Variable SetValue(const Variable& x, const Variable& value, const SetValueOptions& options,
+                  Site site) {
+  const LayerCall call("set_value", "", site);
+  Op op = SetValueOp(call, x, options);
+  return call.AppendFor(std::move(op.SetInput("ValueTensor", {call.Use(value)})));
+}
+
+Variable SetValue(const Variable& x, double value, const SetValueOptions& options, Site site) {
+  const LayerCall call("set_value", "", site);
+  Op op = SetValueOp(call, x, options);
+  call.Enforce(MayHold(x.dtype(), value), "the value ", value, " isn't whole, but \"", x.name(),
+               "\" is ", x.dtype());
+  op.SetAttr("values", std::vector<double>{value}).SetAttr("shape", std::vector<int64_t>{1});
+  return call.AppendFor(std::move(op));
+}
+
 Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site) {
   return FromX("tile", x, {{"repeat_times", times}}, site);
 }
@@ -473,11 +504,38 @@ Variable ExpandTo(const Variable& x, const Variable& dims, Site site) {
       Op("expand_v2").SetInput("X", {call.Use(x)}).SetInput("Shape", {call.Use(dims)}));
 }
 
+Variable ExpandAs(const Variable& x, const Variable& y, Site site) {
+  const LayerCall call("expand_as_v2", "", site);
+  Op op("expand_as_v2");
+  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("target_shape", y.dims());
+  return call.AppendFor(std::move(op));
+}
+
 Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float value, Site site) {
   return FromX("pad", x, {{"paddings", paddings}, {"pad_value", value}}, site);
 }
 
+Variable Pad3d(const Variable& x, const Pad3dOptions& options, Site site) {
+  return FromX("pad3d", x,
+               {{"paddings", options.paddings},
+                {"mode", options.mode},
+                {"value", options.value},
+                {"data_format", options.data_format}},
+               site);
+}
+
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site) {
+  // pad2d has no such mode. As images of one plane.
+  if (options.mode == "circular" && options.paddings.size() == 4) {
+    const bool is_last = options.data_format == "NHWC";
+    const std::vector<int64_t>& given = options.paddings;
+    const Variable padded = Pad3d(Unsqueeze(x, {is_last ? 1 : 2}, site),
+                                  {.paddings = {given[2], given[3], given[0], given[1], 0, 0},
+                                   .mode = options.mode,
+                                   .data_format = is_last ? "NDHWC" : "NCDHW"},
+                                  site);
+    return Squeeze(padded, {is_last ? 1 : 2}, site);
+  }
   return FromX("pad2d", x,
                {{"paddings", options.paddings},
                 {"mode", options.mode},

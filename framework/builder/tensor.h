@@ -182,6 +182,23 @@ struct StridedSliceOptions {
 Variable StridedSlice(const Variable& x, const StridedSliceOptions& options,
                       Site site = Site::current());
 
+struct SetValueOptions {
+  // Which elements are set, as in StridedSliceOptions.
+  std::vector<int64_t> axes = {};
+  std::vector<int64_t> starts = {};
+  std::vector<int64_t> ends = {};
+  std::vector<int64_t> steps = {};          // none: all 1
+  std::vector<int64_t> decrease_axes = {};  // axes of one element, which the value lacks
+};
+// x with `value`, broadcast to the elements that StridedSlice would take, in their place; x itself
+// stays as it is. Gradients flow to x, from the other elements, and to value. Throws an Error
+// (kInvalidArgument) if there is no such axis, or if the dtype of x is one of whole numbers and the
+// number isn't whole.
+Variable SetValue(const Variable& x, const Variable& value, const SetValueOptions& options,
+                  Site site = Site::current());
+Variable SetValue(const Variable& x, double value, const SetValueOptions& options,
+                  Site site = Site::current());
+
 // x repeated times[i] times along each axis, counted from the last.
 Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site = Site::current());
 // Each slice of x along `axis` (negative from the back) `times` times, one after the other, as
@@ -193,21 +210,32 @@ Variable RepeatInterleave(const Variable& x, int64_t times, int64_t axis,
 Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
 // Expand with the dims in a vector like that of ReshapeTo.
 Variable ExpandTo(const Variable& x, const Variable& dims, Site site = Site::current());
+// x broadcast to the shape of y, whose dims needn't be known.
+Variable ExpandAs(const Variable& x, const Variable& y, Site site = Site::current());
 // A border of `value`: {before axis 0, after it, before axis 1, …} elements.
 Variable Pad(const Variable& x, const std::vector<int64_t>& paddings, float value = 0.0f,
              Site site = Site::current());
 
 struct Pad2dOptions {
   std::vector<int64_t> paddings = {};  // {top, bottom, left, right}
-  std::string mode = "constant";       // or "reflect", "edge"
+  std::string mode = "constant";       // or "reflect", "edge", "circular"
   float value = 0.0f;
   std::string data_format = "NCHW";
 };
-// A border around each image of x [N, C, H, W].
+// A border around each image of x [N, C, H, W]: of `value`, or of what the image has mirrored at
+// its edge, at its nearest pixel, or at its other end.
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
+struct Pad3dOptions {
+  std::vector<int64_t> paddings = {};  // {left, right, top, bottom, front, back}
+  std::string mode = "constant";       // or "reflect", "replicate" (Pad2d's "edge"), "circular"
+  float value = 0.0f;
+  std::string data_format = "NCDHW";
+};
+// The same around each image of x [N, C, D, H, W].
+Variable Pad3d(const Variable& x, const Pad3dOptions& options, Site site = Site::current());
 struct Pad1dOptions {
   std::vector<int64_t> paddings = {};  // {left, right}
-  std::string mode = "constant";       // or "reflect", "edge"
+  std::string mode = "constant";       // or "reflect", "edge", "circular"
   float value = 0.0f;
 };
 // A border on both ends of each sequence of x [N, C, L].

@@ -2,7 +2,9 @@
 // codec.
 #pragma once
 
+#include <cstdint>
 #include <protozero/types.hpp>
+#include <string_view>
 
 namespace skiff::wire {
 
@@ -29,7 +31,19 @@ enum class OpAttrField : pbf_tag_type {
   kVarName = 17,
   kVarsName = 18,
   kFloat64 = 19,
+  kScalars = 21,
 };
+
+// Scalars have a type each. Skiff's attributes have no such lists: those of set_value, the only
+// ones of PaddlePaddle 2.6, are doubles.
+inline constexpr int32_t kScalarsType = 17;  // of AttrType
+constexpr bool AreScalars(std::string_view op, std::string_view attr) {
+  return attr == "values" && (op == "set_value" || op == "set_value_grad");
+}
+
+enum class ScalarField : pbf_tag_type { kType = 1, kB = 2, kI = 3, kR = 4, kC = 5 };
+enum class ScalarType : int32_t { kBool = 1, kLong = 2, kFloat64 = 3, kComplex = 4 };
+enum class ComplexField : pbf_tag_type { kR = 1, kI = 2 };
 
 enum class OpVarField : pbf_tag_type { kParameter = 1, kArguments = 2 };
 

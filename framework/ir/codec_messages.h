@@ -53,24 +53,55 @@ inline constexpr auto kAttrTypeNames = std::to_array<std::string_view>(
     {"INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS", "BOOLEAN", "BOOLEANS", "BLOCK", "LONG",
      "BLOCKS", "LONGS", "FLOAT64S", "VAR", "VARS", "FLOAT64", "SCALAR", "SCALARS"});
 
+// Scalar.Type begins with 1.
+inline constexpr auto kScalarTypeNames =
+    std::to_array<std::string_view>({"BOOLEAN", "LONG", "FLOAT64", "COMPLEX128"});
+
 // An enumerator that has a name: decoding drops others, as proto2 does.
-template <const auto& names>
+template <const auto& names, int32_t first = 0>
 struct Enumerator {
   int32_t value;
 
   static bool IsKnown(int32_t value) {
-    return value >= 0 && static_cast<size_t>(value) < names.size();
+    return value >= first && static_cast<size_t>(value - first) < names.size();
   }
-  std::string_view name() const { return names[static_cast<size_t>(value)]; }
+  std::string_view name() const { return names[static_cast<size_t>(value - first)]; }
 };
 using VarTypeNumber = Enumerator<kVarTypeNames>;
 using AttrTypeNumber = Enumerator<kAttrTypeNames>;
+using ScalarTypeNumber = Enumerator<kScalarTypeNames, 1>;
 
 struct Version {
   std::optional<int64_t> version;
 
   static constexpr std::tuple kFields{
       Field{VersionField::kVersion, "version", &Version::version},
+  };
+};
+
+struct Complex {
+  std::optional<double> r;
+  std::optional<double> i;
+
+  static constexpr std::tuple kFields{
+      Field{ComplexField::kR, "r", &Complex::r, kRequired},
+      Field{ComplexField::kI, "i", &Complex::i, kRequired},
+  };
+};
+
+struct Scalar {
+  std::optional<ScalarTypeNumber> type;
+  std::optional<bool> b;
+  std::optional<int64_t> i;
+  std::optional<double> r;
+  std::unique_ptr<Complex> c;
+
+  static constexpr std::tuple kFields{
+      Field{ScalarField::kType, "type", &Scalar::type, kRequired},
+      Field{ScalarField::kB, "b", &Scalar::b},
+      Field{ScalarField::kI, "i", &Scalar::i},
+      Field{ScalarField::kR, "r", &Scalar::r},
+      Field{ScalarField::kC, "c", &Scalar::c},
   };
 };
 
@@ -93,6 +124,7 @@ struct OpAttr {
   std::optional<std::string_view> var_name;
   std::vector<std::string_view> vars_name;
   std::optional<double> float64;
+  std::list<Scalar> scalars;
 
   static constexpr std::tuple kFields{
       Field{OpAttrField::kName, "name", &OpAttr::name, kRequired},
@@ -113,6 +145,7 @@ struct OpAttr {
       Field{OpAttrField::kVarName, "var_name", &OpAttr::var_name},
       Field{OpAttrField::kVarsName, "vars_name", &OpAttr::vars_name},
       Field{OpAttrField::kFloat64, "float64", &OpAttr::float64},
+      Field{OpAttrField::kScalars, "scalars", &OpAttr::scalars},
   };
 };
 

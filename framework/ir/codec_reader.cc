@@ -144,7 +144,43 @@ std::vector<std::string> ReadStrings(const std::vector<std::string_view>& string
   return {strings.begin(), strings.end()};
 }
 
-Attribute ReadAttr(const wire::OpAttr& attr, int block_count) {
+double ReadScalar(const wire::OpAttr& attr, const wire::Scalar& scalar) {
+  const auto value_of = [&](const auto& field) {
+    if (!field.has_value()) {
+      ThrowCorrupt("attribute \"", *attr.name, "\" has a ", scalar.type->name(),
+                   " without a value");
+    }
+    return *field;
+  };
+  switch (static_cast<wire::ScalarType>(scalar.type->value)) {
+    case wire::ScalarType::kBool:
+      return value_of(scalar.b) ? 1 : 0;
+    case wire::ScalarType::kLong: {
+      constexpr int64_t kMostExact = int64_t{1} << 53;
+      const int64_t whole = value_of(scalar.i);
+      SKIFF_ENFORCE(whole >= -kMostExact && whole <= kMostExact, kUnimplemented, "attribute \"",
+                    *attr.name, "\" has the number ", whole, ", which is kept as a double");
+      return static_cast<double>(whole);
+    }
+    case wire::ScalarType::kFloat64:
+      return value_of(scalar.r);
+    case wire::ScalarType::kComplex:
+      break;
+  }
+  Throw(ErrorCode::kUnimplemented, "attribute \"", *attr.name, "\" has a ", scalar.type->name(),
+        ", which is not supported");
+}
+
+std::vector<double> ReadScalars(const wire::OpAttr& attr) {
+  std::vector<double> values;
+  for (const wire::Scalar& scalar : attr.scalars) values.push_back(ReadScalar(attr, scalar));
+  return values;
+}
+
+Attribute ReadAttr(std::string_view op, const wire::OpAttr& attr, int block_count) {
+  if (attr.type->value == wire::kScalarsType && wire::AreScalars(op, *attr.name)) {
+    return ReadScalars(attr);
+  }
   switch (static_cast<AttrType>(attr.type->value)) {
     case AttrType::kInt:
       return ValueOf(attr, attr.i);
@@ -200,7 +236,7 @@ Op ReadOp(const wire::OpDesc& desc, int block_count, const std::string& place, W
   op.inputs = ReadSlots(desc.inputs);
   op.outputs = ReadSlots(desc.outputs);
   op.attrs = ReadAttrs(desc.attrs, place, warnings,
-                       [&](const auto& attr) { return ReadAttr(attr, block_count); });
+                       [&](const auto& attr) { return ReadAttr(*desc.type, attr, block_count); });
   op.is_target = desc.is_target.value_or(false);
   return op;
 }

@@ -151,6 +151,17 @@ void WriteAttr(const std::string& name, const Attribute& attribute, pbf_builder<
   std::visit(AttrValueWriter(&out), static_cast<const AttributeVariant&>(attribute));
 }
 
+void WriteScalars(const std::string& name, const std::vector<double>& values,
+                  pbf_builder<OpAttrField> out) {
+  out.add_string(OpAttrField::kName, name);
+  out.add_enum(OpAttrField::kType, wire::kScalarsType);
+  for (const double value : values) {
+    pbf_builder<wire::ScalarField> scalar(out, OpAttrField::kScalars);
+    scalar.add_enum(wire::ScalarField::kType, static_cast<int32_t>(wire::ScalarType::kFloat64));
+    scalar.add_double(wire::ScalarField::kR, value);
+  }
+}
+
 void WriteSlot(const SlotArguments& slot, pbf_builder<OpVarField> out) {
   out.add_string(OpVarField::kParameter, slot.slot);
   for (const std::string& name : slot.arguments) out.add_string(OpVarField::kArguments, name);
@@ -161,7 +172,12 @@ void WriteOp(const Op& op, pbf_builder<OpField> out) {
   for (const SlotArguments& slot : op.outputs) WriteSlot(slot, {out, OpField::kOutputs});
   out.add_string(OpField::kType, op.type);
   for (const auto& [name, attribute] : op.attrs) {
-    WriteAttr(name, attribute, {out, OpField::kAttrs});
+    const auto* doubles = std::get_if<std::vector<double>>(&attribute);
+    if (doubles != nullptr && wire::AreScalars(op.type, name)) {
+      WriteScalars(name, *doubles, {out, OpField::kAttrs});
+    } else {
+      WriteAttr(name, attribute, {out, OpField::kAttrs});
+    }
   }
   if (op.is_target) out.add_bool(OpField::kIsTarget, true);
 }

@@ -169,21 +169,34 @@ void Not(const OnnxNode& node) {
   node.Out(0, node.Emit(std::move(op)));
 }
 
-void IsNan(const OnnxNode& node) {
-  node.CheckInputs(1, 1);
-  const Variable x = FloatInput(node, 0);
-  node.Out(0, EmitBinary(node, "not_equal", x, x));
+template <Variable (*Function)(const Variable&, const Variable&, layers::Site)>
+void Bitwise(const OnnxNode& node) {
+  node.CheckInputs(2, 2);
+  const Variable x = node.In(0);
+  const Variable y = node.In(1);
+  if (x.dtype() != y.dtype() || IsFloat(x.dtype())) {
+    node.Invalid("the operands are of ", x.dtype(), " and ", y.dtype(),
+                 ", expected one dtype of whole numbers");
+  }
+  node.Out(0, Back(Function(Wide(x), Wide(y), layers::Site::current()), x.dtype()));
 }
+void BitwiseNot(const OnnxNode& node) {
+  node.CheckInputs(1, 1);
+  const Variable x = node.In(0);
+  if (IsFloat(x.dtype())) node.Invalid("input 0 is of ", x.dtype(), ", expected whole numbers");
+  node.Out(0, Back(layers::BitwiseNot(Wide(x)), x.dtype()));
+}
+
 void IsInf(const OnnxNode& node) {
   node.CheckInputs(1, 1);
   const Variable x = FloatInput(node, 0);
   const bool positive = node.Int("detect_positive", 1) != 0;
   const bool negative = node.Int("detect_negative", 1) != 0;
-  const double infinity = std::numeric_limits<double>::infinity();
-  const Variable looked_at = positive && negative ? layers::Abs(x) : positive ? x : -x;
-  const Variable bound = layers::FullLike(x, infinity);
-  if (positive || negative) return node.Out(0, EmitBinary(node, "equal", looked_at, bound));
-  node.Out(0, EmitBinary(node, "less_than", bound, layers::FullLike(x, -infinity)));
+  const Variable is_infinite = layers::IsInf(x);
+  if (positive && negative) return node.Out(0, is_infinite);
+  if (!positive && !negative) return node.Out(0, layers::FullLike(x, 0.0, DType::kBool));
+  const Variable is_wanted = positive ? layers::GreaterThan(x, 0.0) : layers::LessThan(x, 0.0);
+  node.Out(0, layers::LogicalAnd(is_infinite, is_wanted));
 }
 
 void Where(const OnnxNode& node) {
@@ -336,11 +349,18 @@ void Dropout(const OnnxNode& node) {
 std::vector<OnnxConverterEntry> ElementwiseConverters() {
   return {
       {"Abs", UnaryNumber<layers::Abs>},
+      {"Acos", Unary<layers::Acos>},
       {"Acosh", Unary<AcoshOf>},
       {"Add", Commutative<layers::ElementwiseAdd>},
       {"And", And},
+      {"Asin", Unary<layers::Asin>},
       {"Asinh", Unary<AsinhOf>},
+      {"Atan", Unary<layers::Atan>},
       {"Atanh", Unary<AtanhOf>},
+      {"BitwiseAnd", Bitwise<layers::BitwiseAnd>},
+      {"BitwiseNot", BitwiseNot},
+      {"BitwiseOr", Bitwise<layers::BitwiseOr>},
+      {"BitwiseXor", Bitwise<layers::BitwiseXor>},
       {"Cast", Cast},
       {"CastLike", CastLike},
       {"Ceil", Unary<layers::Ceil>},
@@ -362,7 +382,7 @@ std::vector<OnnxConverterEntry> ElementwiseConverters() {
       {"HardSwish", HardSwish},
       {"Identity", Identity},
       {"IsInf", IsInf},
-      {"IsNaN", IsNan},
+      {"IsNaN", Unary<layers::IsNan>},
       {"LeakyRelu", LeakyRelu},
       {"Less", Less},
       {"LessOrEqual", LessOrEqual},

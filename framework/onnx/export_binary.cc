@@ -92,6 +92,15 @@ void Logical(OpExport& op) {
   op.Set("Out", op.Node(kType, {AsBool(op, x, dtype), AsBool(op, y, dtype)}));
 }
 
+// Of bools, kType; of whole numbers, its operator on bits.
+template <const char* kType>
+void Bitwise(OpExport& op) {
+  const auto [x, y] = Operands(op);
+  if (op.DTypeOf("X") == DType::kBool) return op.Set("Out", op.Node(kType, {x, y}));
+  op.NeedOpset(18, "operators on bits");
+  op.Set("Out", op.Node(StrCat("Bitwise", kType), {x, y}));
+}
+
 void LogicalNot(OpExport& op) {
   op.Set("Out", op.Node("Not", {AsBool(op, op.In("X"), op.DTypeOf("X"))}));
 }
@@ -161,6 +170,9 @@ void AddBinaryExporters(ExporterTable* table) {
   table->Add("less_equal", Comparison<kLessOrEqual>);
   table->Add("greater_than", Comparison<kGreater>);
   table->Add("greater_equal", Comparison<kGreaterOrEqual>);
+  table->Add("bitwise_and", Bitwise<kAnd>);
+  table->Add("bitwise_or", Bitwise<kOr>);
+  table->Add("bitwise_xor", Bitwise<kXor>);
   table->Add("logical_and", Logical<kAnd>);
   table->Add("logical_or", Logical<kOr>);
   table->Add("logical_xor", Logical<kXor>);

@@ -135,6 +135,21 @@ void Dot(OpExport& op) {
   op.Set("Out", Reduced(op, "ReduceSum", product, {rank - 1}, op.OutShape("Out").rank() == rank));
 }
 
+// Where no item weighs anything, the mean is NaN in ONNX, and 0 in Skiff.
+void NllLoss(OpExport& op) {
+  const std::string reduction = op.Text("reduction");
+  const bool label_has_classes = op.Rank("Label") == op.Rank("X");
+  std::string label = op.In("Label");
+  if (label_has_classes) label = Squeezed(op, label, {1});
+  std::vector<std::string> inputs = {op.In("X"), label};
+  if (op.Has("Weight")) inputs.push_back(op.In("Weight"));
+  const std::string loss =
+      op.Node("NegativeLogLikelihoodLoss", inputs,
+              {{"ignore_index", op.Int("ignore_index")}, {"reduction", reduction}});
+  const bool restores = label_has_classes && reduction == "none";
+  op.Set("Out", restores ? Unsqueezed(op, loss, {1}) : loss);
+}
+
 void IsFinite(OpExport& op) {
   if (!op.IsFloatIn("X")) Refuse("X isn't of floats");
   // ONNX asks this of float32 and float64 alone.
@@ -200,6 +215,7 @@ void AddReductionExporters(ExporterTable* table) {
   table->Add("clip_by_norm", ClipByNorm);
   table->Add("dot", Dot);
   table->Add("isfinite", IsFinite);
+  table->Add("nll_loss", NllLoss);
   table->Add("softmax", Softmax);
   table->Add("log_softmax", LogSoftmax);
   table->Add("softmax_with_cross_entropy", SoftmaxWithCrossEntropy);

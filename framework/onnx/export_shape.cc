@@ -137,6 +137,13 @@ void ExpandV2(OpExport& op) {
   op.Set("Out", op.Node("Expand", {x, shape}));
 }
 
+void ExpandAsV2(OpExport& op) {
+  const std::vector<int64_t> target = op.Ints("target_shape");
+  const std::string x = op.In("X");
+  const std::string shape = op.Has("Y") ? op.Node("Shape", {op.In("Y")}) : op.IntVector(target);
+  op.Set("Out", op.Node("Expand", {x, shape}));
+}
+
 void Tile(OpExport& op) {
   if (op.IsGiven("repeat_times")) Refuse("the repeats are a tensor, expected an attribute");
   std::vector<int64_t> times = op.Ints("repeat_times");
@@ -197,6 +204,7 @@ void AddShapeExporters(ExporterTable* table) {
   table->AddMover("unstack", Unstack);
   table->AddMover("expand", Expand);
   table->AddMover("expand_v2", ExpandV2);
+  table->AddMover("expand_as_v2", ExpandAsV2);
   table->AddMover("tile", Tile);
   table->AddMover("pixel_shuffle", PixelShuffle);
   table->AddMover("meshgrid", Meshgrid);

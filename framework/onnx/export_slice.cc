@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/onnx/compositions.h"
@@ -43,12 +44,13 @@ int64_t EndFor(int64_t end, int64_t stride, int64_t extent) {
   return end < 0 ? std::max(end + extent, int64_t{0}) : end;
 }
 
-void StridedSlice(OpExport& op) {
+// Returns the elements of x, which has the shape of Input, that a strided slice of Input takes.
+std::string Strided(OpExport& op, const std::string& x, std::string_view strides_attr) {
   const Shape& shape = op.ShapeOf("Input");
   const std::vector<int64_t> axes = op.Ints("axes");
   std::vector<int64_t> starts = op.Ints("starts");
   std::vector<int64_t> ends = op.Ints("ends");
-  const std::vector<int64_t> strides = op.Ints("strides");
+  const std::vector<int64_t> strides = op.Ints(strides_attr);
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + shape.rank() : axes[i];
     const int64_t extent = shape[static_cast<int>(axis)];
@@ -61,12 +63,61 @@ void StridedSlice(OpExport& op) {
     // In Skiff, a walk down from beyond the end begins at the last element whatever the stride, as
     // in ONNX.
   }
-  const std::string x = op.In("Input");
-  const std::string part = axes.empty()
-                               ? x
-                               : op.Node("Slice", {x, op.IntVector(starts), op.IntVector(ends),
-                                                   op.IntVector(axes), op.IntVector(strides)});
-  op.Set("Out", WithoutAxes(op, part, shape.rank()));
+  if (axes.empty()) return x;
+  return op.Node("Slice", {x, op.IntVector(starts), op.IntVector(ends), op.IntVector(axes),
+                           op.IntVector(strides)});
+}
+
+void StridedSlice(OpExport& op) {
+  const std::string part = Strided(op, op.In("Input"), "strides");
+  op.Set("Out", WithoutAxes(op, part, op.Rank("Input")));
+}
+
+// The dims of a value of set_value with one for each axis of Input: 1 for an axis that it lacks.
+std::vector<int64_t> AlignedDims(OpExport& op, const std::vector<int64_t>& value) {
+  const int64_t rank = op.Rank("Input");
+  std::vector<int64_t> dropped = op.Ints("decrease_axes");
+  for (int64_t& axis : dropped) axis += axis < 0 ? rank : 0;
+  const std::vector<int64_t> inserted = op.Ints("none_axes");
+  std::vector<int64_t> aligned(static_cast<size_t>(rank), 1);
+  auto dim = value.rbegin();
+  const auto skip = [&](auto count) {
+    for (; count > 0 && dim != value.rend(); --count) ++dim;
+  };
+  skip(std::ranges::count_if(inserted, [&](int64_t axis) { return axis >= rank; }));
+  for (int64_t axis = rank - 1; axis >= 0; --axis) {
+    const bool is_there = std::ranges::count(dropped, axis) == 0 && dim != value.rend();
+    if (is_there) aligned[static_cast<size_t>(axis)] = *dim++;
+    skip(std::ranges::count(inserted, axis));
+  }
+  return aligned;
+}
+
+// Writes the value to the places, in Input as if it were flat, of the elements that a slice takes.
+void SetValue(OpExport& op) {
+  op.Ignore("dtype");
+  const std::string input = op.In("Input");
+  const auto values = std::get<std::vector<double>>(op.Attr("values"));
+  std::vector<int64_t> dims = op.Ints("shape");
+  std::string value;
+  if (op.Has("ValueTensor")) {
+    dims = op.ShapeOf("ValueTensor").ToVector();
+    value = op.In("ValueTensor");
+  } else {
+    const Tensor constant = Tensor::FromValues<double>(Shape(dims), values);
+    value = op.Cast(op.Constant(constant), op.DTypeOf("Input"));
+  }
+  const std::vector<int64_t> aligned = AlignedDims(op, dims);
+  if (std::ranges::count(aligned, -1) > 1) Refuse("several dims of the value are unknown");
+  if (aligned != dims) value = Reshaped(op, value, aligned);
+  const auto number = [&](double n) { return op.Number(DType::kInt64, n); };
+  const std::string shape = op.Node("Shape", {input});
+  const std::string all = op.Node("Range", {number(0), op.Node("Size", {input}), number(1)});
+  const std::string places = Strided(op, op.Node("Reshape", {all, shape}), "steps");
+  const std::string repeated = op.Node("Expand", {value, op.Node("Shape", {places})});
+  const auto flat = [&](const std::string& x) { return Reshaped(op, x, {-1}); };
+  const std::string set = op.Node("ScatterElements", {flat(input), flat(places), flat(repeated)});
+  op.Set("Out", op.Node("Reshape", {set, shape}));
 }
 
 void Flip(OpExport& op) {
@@ -139,18 +190,27 @@ void Pad(OpExport& op) {
   op.Set("Out", Padded(op, x, before, after, op.DTypeOf("X"), value, "constant"));
 }
 
-void Pad2d(OpExport& op) {
+// pad2d, whose numbers begin with the rows, and pad3d, whose numbers begin with the columns.
+void PadImages(OpExport& op) {
   const std::vector<int64_t> paddings = op.Ints("paddings");
-  const std::string mode = op.Text("mode");
-  const auto value = static_cast<double>(op.Float("pad_value"));
-  const bool is_last = op.Text("data_format") == "NHWC";
-  std::vector<int64_t> before(4, 0);
-  std::vector<int64_t> after(4, 0);
-  const size_t height = is_last ? 1 : 2;
-  before[height] = paddings.at(0);
-  after[height] = paddings.at(1);
-  before[height + 1] = paddings.at(2);
-  after[height + 1] = paddings.at(3);
+  const bool is_pad2d = op.Defines("pad_value");
+  const auto value = static_cast<double>(op.Float(is_pad2d ? "pad_value" : "value"));
+  std::string mode = op.Text("mode");
+  if (mode == "replicate") mode = "edge";
+  if (mode == "circular") {
+    op.NeedOpset(19, "wrap");
+    mode = "wrap";
+  }
+  const std::string format = op.Text("data_format");
+  std::vector<int64_t> before(format.size(), 0);
+  std::vector<int64_t> after(format.size(), 0);
+  const size_t first = format.back() == 'C' ? 1 : 2;
+  const size_t count = format.size() - 2;
+  for (size_t k = 0; k < count; ++k) {
+    const size_t from = 2 * (is_pad2d ? k : count - 1 - k);
+    before[first + k] = paddings.at(from);
+    after[first + k] = paddings.at(from + 1);
+  }
   op.Set("Out", Padded(op, op.In("X"), before, after, op.DTypeOf("X"), value, mode));
 }
 
@@ -170,8 +230,10 @@ void AddSliceExporters(ExporterTable* table) {
   table->AddMover("strided_slice", StridedSlice);
   table->AddMover("flip", Flip);
   table->AddMover("roll", Roll);
+  table->AddMover("set_value", SetValue);
   table->Add("pad", Pad);
-  table->Add("pad2d", Pad2d);
+  table->Add("pad2d", PadImages);
+  table->Add("pad3d", PadImages);
   table->AddMover("tril_triu", TrilTriu);
 }
 

@@ -15,6 +15,9 @@ void Same(OpExport& op) {
 }
 
 constexpr char kAbs[] = "Abs";
+constexpr char kAcos[] = "Acos";
+constexpr char kAsin[] = "Asin";
+constexpr char kAtan[] = "Atan";
 constexpr char kCeil[] = "Ceil";
 constexpr char kCos[] = "Cos";
 constexpr char kErf[] = "Erf";
@@ -199,6 +202,30 @@ void Increment(OpExport& op) {
   op.Set("Out", op.Node("Add", {op.In("X"), NumberFor(op, op.Float("step"))}));
 }
 
+constexpr char kIsNan[] = "IsNaN";
+constexpr char kIsInf[] = "IsInf";
+
+// ONNX asks it of floats alone: a whole number equals itself, which NaN doesn't.
+template <const char* kType>
+void Predicate(OpExport& op) {
+  const std::string x = op.In("X");
+  op.Set("Out",
+         op.IsFloatIn("X") ? op.Node(kType, {x}) : op.Node("Not", {op.Node("Equal", {x, x})}));
+}
+
+void IsFinite(OpExport& op) {
+  const std::string x = op.In("X");
+  if (!op.IsFloatIn("X")) return op.Set("Out", op.Node("Equal", {x, x}));
+  const std::string is_bad = op.Node("Or", {op.Node("IsNaN", {x}), op.Node("IsInf", {x})});
+  op.Set("Out", op.Node("Not", {is_bad}));
+}
+
+void BitwiseNot(OpExport& op) {
+  const bool is_bool = op.DTypeOf("X") == DType::kBool;
+  if (!is_bool) op.NeedOpset(18, "BitwiseNot");
+  op.Set("Out", op.Node(is_bool ? "Not" : "BitwiseNot", {op.In("X")}));
+}
+
 void Prelu(OpExport& op) {
   const std::string mode = op.Text("mode");
   const int64_t rank = op.Rank("X");
@@ -250,6 +277,9 @@ void LabelSmooth(OpExport& op) {
 
 void AddUnaryExporters(ExporterTable* table) {
   table->Add("abs", Same<kAbs>);
+  table->Add("acos", Same<kAcos>);
+  table->Add("asin", Same<kAsin>);
+  table->Add("atan", Same<kAtan>);
   table->Add("ceil", Same<kCeil>);
   table->Add("cos", Same<kCos>);
   table->Add("erf", Same<kErf>);
@@ -284,6 +314,10 @@ void AddUnaryExporters(ExporterTable* table) {
   table->Add("clip", Clip);
   table->Add("pow", Pow);
   table->Add("increment", Increment);
+  table->Add("isnan_v2", Predicate<kIsNan>);
+  table->Add("isinf_v2", Predicate<kIsInf>);
+  table->Add("isfinite_v2", IsFinite);
+  table->Add("bitwise_not", BitwiseNot);
   table->Add("prelu", Prelu);
   table->AddMover("cast", CastOp);
   table->Add("dropout", Dropout);

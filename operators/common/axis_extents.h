@@ -16,8 +16,10 @@ struct AxisExtents {
   int64_t length = 1;
   int64_t inner = 1;
 
-  int64_t lines() const { return outer * inner; }
-  int64_t Start(int64_t line) const { return line / inner * length * inner + line % inner; }
+  constexpr int64_t lines() const { return outer * inner; }
+  constexpr int64_t Start(int64_t line) const {
+    return line / inner * length * inner + line % inner;
+  }
   // The number of lines worth a thread.
   int64_t grain() const {
     constexpr int64_t kGrainElements = 16384;

@@ -303,6 +303,7 @@ void RegisterDataMovementCuda(OpRegistry& registry) {
                               "concat_grad",
                               "diag",
                               "expand",
+                              "expand_as_v2",
                               "expand_v2",
                               "flatten2",
                               "flatten2_grad",

@@ -2,6 +2,7 @@
 //
 // Source: Fluid's pad. Gradient: X@GRAD is Out@GRAD without the border.
 #include "framework/base/error.h"
+#include "operators/common/half.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/padding.h"
 
@@ -59,7 +60,7 @@ void RegisterPad(OpRegistry& registry) {
   def.infer = [](OpContext& context) {
     const TensorMeta& x = context.Input("X");
     const Borders borders = BordersOf(context, x.shape);
-    CheckPadValue(context, x.dtype);
+    CheckPadValue(context, "pad_value", x.dtype);
     context.SetOutput("Out", PaddedShape(x.shape, borders), x.dtype);
     SetLodLevel(context, !borders.empty() && borders[0] == 0 && borders[1] == 0);
   };
@@ -72,7 +73,7 @@ void RegisterPad(OpRegistry& registry) {
     context.SetOutput("X@GRAD", UnpaddedShape(out_grad.shape, borders, "pad_grad"), out_grad.dtype);
   };
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t>(
+  registry.AddCpuKernels<float, double, BFloat16, Float16, int32_t, int64_t>(
       "pad", []<typename T>(PrepareContext& context) { return PreparePad<T>(context); });
   registry.Add(std::move(grad));
   AddKernelsForAllDTypes(registry, "pad_grad", PreparePadGrad);

@@ -1,6 +1,6 @@
 // CUDA kernels of ops that write a pattern: a tensor of one value with elements of an input in
-// certain places (diag_v2, pad, pad2d), or with ones (eye, one_hot), a triangle (tril_triu), or the
-// dims of a shape.
+// certain places (diag_v2, pad, pad2d, pad3d), or with ones (eye, one_hot), a triangle (tril_triu),
+// or the dims of a shape.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "operators/tensor/kernels/cuda_dtypes.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/fill.h"
+#include "operators/tensor/kernels/image_padding.h"
 
 namespace skiff {
 namespace {
@@ -249,22 +251,21 @@ std::unique_ptr<Kernel> PrepareShape(PrepareContext& context) {
       });
 }
 
-// ---- pad, pad2d
+// ---- pad, pad2d, pad3d
 
-// Fills Out with pad_value and copies X into it. `before` has the width of the border before each
-// axis.
-std::unique_ptr<Kernel> MakePadKernel(const OpContext& context,
-                                      const std::vector<int64_t>& before) {
+// Fills Out with the value of the attribute and copies X into it.
+std::unique_ptr<Kernel> MakePadKernel(const OpContext& context, const Borders& borders,
+                                      std::string_view value_attr) {
   const TensorMeta& x = context.Input("X");
   const auto x_strides = RowMajorStrides(x.shape);
   const auto out_strides = RowMajorStrides(context.Output("Out").shape);
   const int64_t bytes = SizeOf(x.dtype);
   int64_t offset = 0;
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    offset += before[static_cast<size_t>(axis)] * out_strides[axis] * bytes;
+    offset += borders[2 * static_cast<size_t>(axis)] * out_strides[axis] * bytes;
   }
   return MakeKernel([box = StridedCopy(x.shape.dims(), x_strides, out_strides, bytes), offset,
-                     bits = BitsOf(context.Attr<float>("pad_value"), x.dtype),
+                     bits = BitsOf(context.Attr<float>(value_attr), x.dtype),
                      from = In<>(context, "X"),
                      to = Out<>(context, "Out")](const KernelContext& run) {
     Tensor& out = to.tensor(run);
@@ -274,159 +275,114 @@ std::unique_ptr<Kernel> MakePadKernel(const OpContext& context,
 }
 
 std::unique_ptr<Kernel> PreparePad(PrepareContext& context) {
-  const std::vector<int64_t> paddings = context.IntsAttr("paddings");
-  std::vector<int64_t> before;
-  for (size_t i = 0; i < paddings.size(); i += 2) before.push_back(paddings[i]);
-  return MakePadKernel(context, before);
+  return MakePadKernel(context, context.IntsAttr("paddings"), "pad_value");
 }
 
-// An axis of an image with a border of copies.
-struct PaddedAxis {
-  int64_t extent;  // of the image
-  int64_t before;
-  int64_t padded;
-  bool reflects;  // else repeats the edge
-
-  // Returns the position in the image that position `at` shows.
-  __device__ int64_t Source(int64_t at) const {
-    const int64_t beyond = at - before;
-    if (!reflects) return beyond < 0 ? 0 : beyond < extent ? beyond : extent - 1;
-    // Borders are smaller than the image, so one reflection suffices.
-    const int64_t distance = beyond < 0 ? -beyond : beyond;
-    const int64_t mirrored = 2 * (extent - 1) - distance;
-    return distance < mirrored ? distance : mirrored;
+// Those of PaddedImages, and how to find the pixel of an element of the result, which is Out or
+// X@GRAD.
+struct CudaPaddedImages {
+  // of_x: whether the result is X@GRAD, else Out.
+  CudaPaddedImages(const OpContext& context, bool of_x)
+      : images(PaddedImagesOf(context, context.Input("X").shape)) {
+    const auto extent = [of_x](const PaddedAxis& axis) { return of_x ? axis.extent : axis.padded; };
+    const int64_t planes = extent(images.planes);
+    const int64_t rows = extent(images.rows);
+    const int64_t columns = extent(images.columns);
+    count = images.outer * planes * rows * columns * images.inner;
+    inner_divisor = WideDivisor(images.inner);
+    column_divisor = WideDivisor(columns);
+    row_divisor = WideDivisor(rows);
+    plane_divisor = WideDivisor(planes);
   }
-  // Calls body for all positions that show position `source` of the image.
-  template <typename Body>
-  __device__ void ForEachCopy(int64_t source, const Body& body) const {
-    const int64_t own = source + before;
-    if (!reflects) {
-      const int64_t first = source == 0 ? 0 : own;
-      const int64_t last = source == extent - 1 ? padded - 1 : own;
-      for (int64_t at = first; at <= last; ++at) body(at);
-      return;
-    }
-    if (source > 0 && source <= before) body(before - source);
-    body(own);
-    const int64_t behind = before + 2 * (extent - 1) - source;
-    if (source < extent - 1 && behind < padded) body(behind);
-  }
-};
 
-// Images [outer, rows, columns, inner].
-struct PaddedImages {
-  PaddedAxis rows;
-  PaddedAxis columns;
-  int64_t inner;
+  PaddedImages images;
   int64_t count;  // elements of the result
   WideDivisor inner_divisor;
-  WideDivisor column_divisor;  // of the result
+  WideDivisor column_divisor;
   WideDivisor row_divisor;
+  WideDivisor plane_divisor;
 };
 
 struct Pixel {
   int64_t outer;
+  int64_t plane;
   int64_t row;
   int64_t column;
   int64_t inner;
 
-  __device__ Pixel(const PaddedImages& images, int64_t i) {
+  __device__ Pixel(const CudaPaddedImages& all, int64_t i) {
     auto rest = static_cast<uint64_t>(i);
-    inner = static_cast<int64_t>(images.inner_divisor.TakeRemainder(&rest));
-    column = static_cast<int64_t>(images.column_divisor.TakeRemainder(&rest));
-    row = static_cast<int64_t>(images.row_divisor.TakeRemainder(&rest));
+    inner = static_cast<int64_t>(all.inner_divisor.TakeRemainder(&rest));
+    column = static_cast<int64_t>(all.column_divisor.TakeRemainder(&rest));
+    row = static_cast<int64_t>(all.row_divisor.TakeRemainder(&rest));
+    plane = static_cast<int64_t>(all.plane_divisor.TakeRemainder(&rest));
     outer = static_cast<int64_t>(rest);
   }
 };
 
 template <typename Word>
-__global__ void PadImages(PaddedImages images, const Word* x, Word* out) {
+__global__ void PadImages(CudaPaddedImages all, const Word* x, Word* out) {
+  const PaddedImages& images = all.images;
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < images.count; i += stride) {
-    const Pixel pixel(images, i);
-    const int64_t row = pixel.outer * images.rows.extent + images.rows.Source(pixel.row);
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < all.count; i += stride) {
+    const Pixel pixel(all, i);
+    const int64_t plane = pixel.outer * images.planes.extent + images.planes.Source(pixel.plane);
+    const int64_t row = plane * images.rows.extent + images.rows.Source(pixel.row);
     const int64_t at = row * images.columns.extent + images.columns.Source(pixel.column);
     out[i] = x[at * images.inner + pixel.inner];
   }
 }
 
 template <typename T>
-__global__ void PadImagesGrad(PaddedImages images, const T* out_grad, T* x_grad) {
+__global__ void PadImagesGrad(CudaPaddedImages all, const T* out_grad, T* x_grad) {
+  const PaddedImages& images = all.images;
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < images.count; i += stride) {
-    const Pixel pixel(images, i);
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < all.count; i += stride) {
+    const Pixel pixel(all, i);
     T sum = 0;
-    images.rows.ForEachCopy(pixel.row, [&](int64_t row) {
-      const int64_t line = (pixel.outer * images.rows.padded + row) * images.columns.padded;
-      images.columns.ForEachCopy(pixel.column, [&](int64_t column) {
-        sum += out_grad[(line + column) * images.inner + pixel.inner];
+    images.planes.ForEachCopy(pixel.plane, [&](int64_t plane) {
+      const int64_t first_row = (pixel.outer * images.planes.padded + plane) * images.rows.padded;
+      images.rows.ForEachCopy(pixel.row, [&](int64_t row) {
+        const int64_t line = (first_row + row) * images.columns.padded;
+        images.columns.ForEachCopy(pixel.column, [&](int64_t column) {
+          sum += out_grad[(line + column) * images.inner + pixel.inner];
+        });
       });
     });
     x_grad[i] = sum;
   }
 }
 
-// of_x: whether the result is X@GRAD, else Out.
-PaddedImages ImagesOf(const OpContext& context, bool of_x) {
-  const Shape& x = context.Input("X").shape;
-  const std::vector<int64_t> paddings = context.IntsAttr("paddings");
-  const bool reflects = context.Attr<std::string>("mode") == "reflect";
-  const int row = context.Attr<std::string>("data_format") == "NHWC" ? 1 : 2;
-  const auto axis = [&](int at, size_t first) {
-    return PaddedAxis{.extent = x[at],
-                      .before = paddings[first],
-                      .padded = x[at] + paddings[first] + paddings[first + 1],
-                      .reflects = reflects};
-  };
-  PaddedImages images{.rows = axis(row, 0), .columns = axis(row + 1, 2)};
-  images.inner = x.element_count(row + 2, 4);
-  const int64_t rows = of_x ? images.rows.extent : images.rows.padded;
-  const int64_t columns = of_x ? images.columns.extent : images.columns.padded;
-  images.count = x.element_count(0, row) * rows * columns * images.inner;
-  images.inner_divisor = WideDivisor(images.inner);
-  images.column_divisor = WideDivisor(columns);
-  images.row_divisor = WideDivisor(rows);
-  return images;
-}
-
-std::unique_ptr<Kernel> PreparePad2d(PrepareContext& context) {
-  if (context.Attr<std::string>("mode") == "constant") {
-    const std::vector<int64_t> paddings = context.IntsAttr("paddings");
-    std::vector<int64_t> before(4, 0);
-    const size_t row = context.Attr<std::string>("data_format") == "NHWC" ? 1 : 2;
-    before[row] = paddings[0];
-    before[row + 1] = paddings[2];
-    return MakePadKernel(context, before);
+std::unique_ptr<Kernel> PrepareImagePad(PrepareContext& context) {
+  if (BorderModeOf(context) == BorderMode::kConstant) {
+    return MakePadKernel(context, BordersOfImages(context, context.Input("X").shape),
+                         PadValueAttr(context));
   }
-  return MakeKernel([images = ImagesOf(context, /*of_x=*/false), from = In<>(context, "X"),
+  return MakeKernel([all = CudaPaddedImages(context, /*of_x=*/false), from = In<>(context, "X"),
                      to = Out<>(context, "Out")](const KernelContext& run) {
     VisitElementWord(SizeOf(from.tensor(run).dtype()), [&]<typename Word>() {
-      PadImages<<<CudaBlocksOfThreads(images.count), kCudaThreads, 0, StreamOf(run)>>>(
-          images, static_cast<const Word*>(from(run)), static_cast<Word*>(to(run)));
+      PadImages<<<CudaBlocksOfThreads(all.count), kCudaThreads, 0, StreamOf(run)>>>(
+          all, static_cast<const Word*>(from(run)), static_cast<Word*>(to(run)));
     });
-    CheckLaunch("pad2d");
+    CheckLaunch("border of images");
   });
 }
 
 template <typename T>
-std::unique_ptr<Kernel> PreparePad2dGrad(PrepareContext& context) {
+std::unique_ptr<Kernel> PrepareImagePadGrad(PrepareContext& context) {
   const In<T> from(context, "Out@GRAD");
   const Out<T> to(context, "X@GRAD");
-  if (context.Attr<std::string>("mode") != "constant") {
-    return MakeKernel([=, images = ImagesOf(context, /*of_x=*/true)](const KernelContext& run) {
-      PadImagesGrad<<<CudaBlocksOfThreads(images.count), kCudaThreads, 0, StreamOf(run)>>>(
-          images, from(run), to(run));
-      CheckLaunch("pad2d_grad");
-    });
+  if (BorderModeOf(context) != BorderMode::kConstant) {
+    return MakeKernel(
+        [=, all = CudaPaddedImages(context, /*of_x=*/true)](const KernelContext& run) {
+          PadImagesGrad<<<CudaBlocksOfThreads(all.count), kCudaThreads, 0, StreamOf(run)>>>(
+              all, from(run), to(run));
+          CheckLaunch("gradient of a border of images");
+        });
   }
-  const std::vector<int64_t> paddings = context.IntsAttr("paddings");
   const Shape& x = context.Input("X").shape;
-  const auto strides = RowMajorStrides(context.Input("Out@GRAD").shape);
-  const int row = context.Attr<std::string>("data_format") == "NHWC" ? 1 : 2;
-  return MakeKernel(
-      [box = StridedCopy(x.dims(), strides, RowMajorStrides(x), int64_t{sizeof(T)}),
-       offset = paddings[0] * strides[row] + paddings[2] * strides[row + 1], from,
-       to](const KernelContext& run) { MoverOf(run).Copy(run, box, from(run) + offset, to(run)); });
+  return MakeKernel([=, unpad = Unpad(x, BordersOfImages(context, x), kDTypeOf<T>)](
+                        const KernelContext& run) { unpad.Run(run, from(run), to(run)); });
 }
 
 // ---- registration
@@ -451,10 +407,16 @@ void RegisterPatternsCuda(OpRegistry& registry) {
   AddCudaKernelsForAllDTypes(registry, "tril_triu", TriangleFactory("X", "Out"));
   AddCudaKernelsForAllDTypes(registry, "tril_triu_grad", TriangleFactory("Out@GRAD", "X@GRAD"));
   AddCudaKernelsForAllDTypes(registry, "shape", PrepareShape);
+  const std::vector<DType> half = {DType::kBFloat16, DType::kFloat16};
   AddCudaKernelsFor(numbers, registry, "pad", PreparePad);
-  AddCudaKernelsFor(numbers, registry, "pad2d", PreparePad2d);
-  AddCudaKernelsFor({DType::kFloat32}, registry, "pad2d_grad", PreparePad2dGrad<float>);
-  AddCudaKernelsFor({DType::kFloat64}, registry, "pad2d_grad", PreparePad2dGrad<double>);
+  AddCudaKernelsFor(half, registry, "pad", PreparePad);
+  for (const std::string type : {"pad2d", "pad3d"}) {
+    AddCudaKernelsFor(numbers, registry, type.c_str(), PrepareImagePad);
+    AddCudaKernelsFor(half, registry, type.c_str(), PrepareImagePad);
+    const std::string grad = type + "_grad";
+    AddCudaKernelsFor({DType::kFloat32}, registry, grad.c_str(), PrepareImagePadGrad<float>);
+    AddCudaKernelsFor({DType::kFloat64}, registry, grad.c_str(), PrepareImagePadGrad<double>);
+  }
 }
 
 }  // namespace skiff

@@ -1,5 +1,5 @@
-// CUDA kernels of the gradients of ops that repeat elements: expand, expand_v2, tile and meshgrid.
-// Their forward kernels are in data_movement.cu.
+// CUDA kernels of the gradients of ops that repeat elements: expand, expand_v2, expand_as_v2, tile,
+// meshgrid and set_value. The forward kernels of all but the last are in data_movement.cu.
 #include <cuda_runtime.h>
 
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_fold.cuh"
+#include "operators/tensor/kernels/assigned_region.h"
 
 namespace skiff {
 namespace {
@@ -80,12 +81,34 @@ std::unique_ptr<Kernel> PrepareMeshgridGrad(PrepareContext& context) {
   });
 }
 
+// T is a number of set_value_grad; integers are summed as unsigned ones.
+template <typename T, typename Sum>
+class CudaRegionSums {
+ public:
+  CudaRegionSums(PrepareContext& context, const Shape& shape, const AxisFlags& is_summed)
+      : fold_(context, shape.element_count()), view_(shape, is_summed) {}
+
+  void Run(const KernelContext& run, const T* from, T* to) const {
+    fold_.Run(run, "set_value_grad", view_,
+              {reinterpret_cast<const Sum*>(from), reinterpret_cast<Sum*>(to)});
+  }
+
+ private:
+  CudaFold<SumOfCopies<Sum>> fold_;
+  CudaFoldView view_;
+};
+
+template <typename T, typename Sum>
+std::unique_ptr<Kernel> PrepareSetValueGrad(PrepareContext& context) {
+  return std::make_unique<RegionGradients<T, CudaRegionSums<T, Sum>>>(context);
+}
+
 template <typename T>
 void AddRepetitionKernels(OpRegistry& registry, DType dtype) {
   const auto add = [&](const char* type, KernelFactory prepare) {
     registry.AddCudaKernel(type, dtype, std::move(prepare));
   };
-  for (const char* type : {"expand_grad", "expand_v2_grad", "tile_grad"}) {
+  for (const char* type : {"expand_grad", "expand_as_v2_grad", "expand_v2_grad", "tile_grad"}) {
     add(type, PrepareRepeatGrad<T>);
   }
   add("meshgrid_grad", PrepareMeshgridGrad<T>);
@@ -99,6 +122,13 @@ void RegisterRepetitionCuda(OpRegistry& registry) {
   // Unsigned, so that sums wrap around.
   AddRepetitionKernels<uint32_t>(registry, DType::kInt32);
   AddRepetitionKernels<uint64_t>(registry, DType::kInt64);
+  const auto add = [&](DType dtype, KernelFactory prepare) {
+    registry.AddCudaKernel("set_value_grad", dtype, std::move(prepare));
+  };
+  add(DType::kFloat32, PrepareSetValueGrad<float, float>);
+  add(DType::kFloat64, PrepareSetValueGrad<double, double>);
+  add(DType::kInt32, PrepareSetValueGrad<int32_t, uint32_t>);
+  add(DType::kInt64, PrepareSetValueGrad<int64_t, uint64_t>);
 }
 
 }  // namespace skiff

@@ -88,6 +88,7 @@ OpDef BinaryOpDef(StaticText type, StaticText doc, const DType* out_dtype) {
 
 void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts) {
   OpDef def = BinaryOpDef(facts.type, facts.doc);
+  if (facts.is_bitwise) def.attrs.clear();  // aligned at the end
   def.precision = facts.needs_float32 ? Precision::kHigh : Precision::kFollow;
   def.inputs[0].selected_rows = facts.takes_selected_rows;
   def.outputs[0].selected_rows = facts.takes_selected_rows;

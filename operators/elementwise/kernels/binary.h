@@ -292,12 +292,11 @@ void AddScalarBinaryKernel(OpRegistry& registry) {
   AddBinaryKernel<T>(registry, kFacts.type, ScalarBinaryLoop<Formula, T>, kScalarGrain, check);
 }
 
-// Registers the op of a formula and its gradient op. A kernel that is prepared calls loops(), which
-// returns the float32 loops for the instruction set in use if the formula has vectors.
+// Adds the kernels of floats of a formula's op and of its gradient op. `loops` is that of
+// RegisterBinary.
 template <class Formula>
-void RegisterBinary(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
+void AddFloatBinaryKernels(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
   constexpr const BinaryFacts& kFacts = Formula::kFacts;
-  AddBinaryOps(registry, kFacts);
   const KernelFactory prepare_float = [loops](PrepareContext& context) {
     return PrepareBinary<float, float>(context, loops().forward, kVectorGrain, nullptr);
   };
@@ -307,8 +306,6 @@ void RegisterBinary(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
     AddScalarBinaryKernel<Formula, float>(registry);
   }
   AddScalarBinaryKernel<Formula, double>(registry);
-  AddScalarBinaryKernel<Formula, int32_t>(registry);
-  AddScalarBinaryKernel<Formula, int64_t>(registry);
   if constexpr (kFacts.takes_selected_rows) {
     // Only their values are computed. Zeros stay zeros, so the other rows may be missing.
     AddValuesKernel<float>(registry, kFacts.type, prepare_float);
@@ -333,6 +330,21 @@ void RegisterBinary(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
       AddBinaryGradKernel<Float16>(registry, kFacts, {}, kVectorGrain);
       AddBinaryGradKernel<BFloat16>(registry, kFacts, {}, kVectorGrain);
     }
+  }
+}
+
+// Registers the op of a formula and its gradient op. A kernel that is prepared calls loops(), which
+// returns the float32 loops for the instruction set in use if the formula has vectors.
+template <class Formula>
+void RegisterBinary(OpRegistry& registry, BinaryFloatLoops (*loops)()) {
+  constexpr const BinaryFacts& kFacts = Formula::kFacts;
+  AddBinaryOps(registry, kFacts);
+  AddScalarBinaryKernel<Formula, int32_t>(registry);
+  AddScalarBinaryKernel<Formula, int64_t>(registry);
+  if constexpr (kFacts.is_bitwise) {
+    AddScalarBinaryKernel<Formula, bool>(registry);
+  } else {
+    AddFloatBinaryKernels<Formula>(registry, loops);
   }
 }
 

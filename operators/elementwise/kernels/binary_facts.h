@@ -37,6 +37,8 @@ struct BinaryFacts {
   // Whether the op computes in float32 where the program is half (Precision::kHigh): where an error
   // of an operand grows, or makes the result jump. Else the op follows.
   bool needs_float32 = false;
+  // Whether the op combines bits: it takes bools, int32 and int64 alone. Such ops have no `axis`.
+  bool is_bitwise = false;
 
   constexpr bool has_gradient() const { return no_gradient_reason.empty(); }
   // What the two gradients read together.

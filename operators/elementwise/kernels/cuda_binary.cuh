@@ -268,15 +268,20 @@ void AddCudaIntegerBinary(OpRegistry& registry) {
   }
 }
 
-// Adds all of them.
+// Adds all of them. A bool is a byte that is 0 or 1.
 template <class Formula>
 void AddCudaBinary(OpRegistry& registry) {
-  AddCudaFloatBinary<Formula, float>(registry);
-  AddCudaFloatBinary<Formula, double>(registry);
-  AddCudaFloatBinary<Formula, BFloat16>(registry);
-  AddCudaFloatBinary<Formula, Float16>(registry);
   AddCudaIntegerBinary<Formula, int32_t>(registry);
   AddCudaIntegerBinary<Formula, int64_t>(registry);
+  if constexpr (Formula::kFacts.is_bitwise) {
+    AddCudaBinaryKernel(registry, Formula::kFacts.type, DType::kBool,
+                        cuda_binary::LaunchForward<Formula, false, uint8_t, uint8_t>);
+  } else {
+    AddCudaFloatBinary<Formula, float>(registry);
+    AddCudaFloatBinary<Formula, double>(registry);
+    AddCudaFloatBinary<Formula, BFloat16>(registry);
+    AddCudaFloatBinary<Formula, Float16>(registry);
+  }
   if constexpr (Formula::kFacts.takes_selected_rows) {
     AddCudaValuesKernels(registry, Formula::kFacts.type);
   }

@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/common/half.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/fill.h"
 
@@ -44,9 +45,9 @@ Shape UnpaddedShape(const Shape& out, const Borders& borders, const std::string&
   return x;
 }
 
-void CheckPadValue(const OpContext& context, DType dtype) {
-  CheckFillValue(FillValue{.real = context.Attr<float>("pad_value")}, dtype,
-                 context.op().type + ": pad_value");
+void CheckPadValue(const OpContext& context, std::string_view attr, DType dtype) {
+  CheckFillValue(FillValue{.real = context.Attr<float>(attr)}, dtype,
+                 StrCat(context.op().type, ": ", attr));
 }
 
 ConstantPad::ConstantPad(const Shape& x, const Borders& borders) {
@@ -105,6 +106,8 @@ void ConstantPad::Run(const T* x, T value, T* out) const {
 
 template void ConstantPad::Run(const float*, float, float*) const;
 template void ConstantPad::Run(const double*, double, double*) const;
+template void ConstantPad::Run(const BFloat16*, BFloat16, BFloat16*) const;
+template void ConstantPad::Run(const Float16*, Float16, Float16*) const;
 template void ConstantPad::Run(const int32_t*, int32_t, int32_t*) const;
 template void ConstantPad::Run(const int64_t*, int64_t, int64_t*) const;
 

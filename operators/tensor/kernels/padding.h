@@ -1,9 +1,10 @@
-// Adding and removing a border around a tensor, for pad and pad2d.
+// Adding and removing a border around a tensor, for pad, pad2d and pad3d.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/registry.h"
@@ -24,14 +25,14 @@ Shape PaddedShape(const Shape& x, const Borders& borders);
 // Returns the reverse. Throws Error that names `op` for a dim smaller than its borders.
 Shape UnpaddedShape(const Shape& out, const Borders& borders, const std::string& op);
 
-// Throws Error if `dtype` can't hold the attribute pad_value.
-void CheckPadValue(const OpContext& context, DType dtype);
+// Throws Error if `dtype` can't hold the value of the attribute.
+void CheckPadValue(const OpContext& context, std::string_view attr, DType dtype);
 
 // Copies x and fills the border with one value. Construction allocates, Run doesn't. Threaded.
 class ConstantPad {
  public:
   ConstantPad(const Shape& x, const Borders& borders);
-  // T is float, double, int32_t or int64_t. The arrays must not overlap.
+  // T is a float, int32_t or int64_t. The arrays must not overlap.
   template <typename T>
   void Run(const T* x, T value, T* out) const;
 

@@ -13,6 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
 #include "operators/common/cpu/reduce.h"
+#include "operators/common/input_checks.h"
 #include "operators/tensor/kernels/data_movement.h"
 #include "operators/tensor/kernels/data_mover.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -156,9 +157,12 @@ OpDef RepeatDef(const RepeatFacts& facts) {
   OpDef def;
   def.type = facts.type;
   def.doc = facts.doc;
-  def.inputs = {{.name = "X", .doc = "Any tensor."},
-                AttributeListSlot(facts.tensor_list_slot, facts.attr, /*for_shape=*/true),
-                AttributeSlot(facts.tensor_slot, facts.attr, /*for_shape=*/true)};
+  def.inputs = {{.name = "X", .doc = "Any tensor."}};
+  if (!facts.tensor_slot.empty()) {
+    def.inputs.push_back(AttributeListSlot(facts.tensor_list_slot, facts.attr, /*for_shape=*/true));
+    def.inputs.push_back(AttributeSlot(facts.tensor_slot, facts.attr, /*for_shape=*/true));
+  }
+  if (!facts.shape_slot.name.empty()) def.inputs.push_back(facts.shape_slot);
   def.outputs = {{.name = "Out", .doc = "X repeated."}};
   def.attrs = {{.name = facts.attr,
                 .type = AttrType::kInts,
@@ -186,12 +190,20 @@ Shape WithLeadingOnes(const Shape& x, int rank) {
 
 void AddRepeatOps(OpRegistry& registry, const RepeatFacts& facts) {
   OpDef def = RepeatDef(facts);
-  OpDef grad = GradientOf(&def,
-                          {ForShape("X"),
-                           "Out@GRAD",
-                           {facts.tensor_list_slot, /*shape_only=*/false},
-                           {facts.tensor_slot, /*shape_only=*/false}},
-                          {"X@GRAD"});
+  std::vector<GradientRead> reads = {ForShape("X"), "Out@GRAD"};
+  if (!facts.tensor_slot.empty()) {
+    reads.push_back({facts.tensor_list_slot, /*shape_only=*/false});
+    reads.push_back({facts.tensor_slot, /*shape_only=*/false});
+  }
+  OpDef grad = GradientOf(&def, std::move(reads), {"X@GRAD"});
+  if (!facts.shape_slot.name.empty()) {
+    grad.infer = [facts](OpContext& context) {
+      const TensorMeta& x = context.Input("X");
+      const std::vector<int64_t> values = context.IntsAttr(facts.attr);
+      CheckInputLike(context, "Out@GRAD", facts.repetition(context, x.shape, values).out, x.dtype);
+      context.SetOutputLike("X@GRAD", "X");
+    };
+  }
   grad.doc = "X@GRAD = the sum of Out@GRAD over all copies of an element.";
   registry.Add(std::move(def));
   AddKernelsForAllDTypes(registry, facts.type, PrepareRepeat);

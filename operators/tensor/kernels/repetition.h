@@ -1,4 +1,4 @@
-// Repeating a tensor along its axes, for expand, expand_v2 and tile.
+// Repeating a tensor along its axes, for expand, expand_v2, expand_as_v2 and tile.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,14 @@ struct Repetition {
 struct RepeatFacts {
   StaticText type;
   StaticText doc;
-  // The attribute (a list of ints) that says how often to repeat, and the slots that may give it.
+  // The attribute (a list of ints) that says how often to repeat, and the slots that may give it,
+  // if there are any.
   StaticText attr;
   StaticText attr_doc;
   StaticText tensor_slot;
   StaticText tensor_list_slot;
+  // An input whose shape `repetition` reads; empty: none.
+  SlotDef shape_slot;
   // Returns the repetition that the attribute and the shape of X ask for. Throws Error if they
   // don't fit.
   std::function<Repetition(const OpContext&, const Shape& x, const std::vector<int64_t>& values)>

@@ -106,6 +106,15 @@ TEST(Activation, FunctionsThatAreExactNear0) {
               Pointwise(FloatEq(), {-2.000002e-6f, 0.0f, 2.9999955e-6f}));
 }
 
+TEST(Activation, InverseFunctionsOfAngles) {
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Asin(layers::Sin(x * 0.5)); }),
+              Pointwise(FloatEq(), {-1.0f, 0.0f, 1.5f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Acos(layers::Cos(x)); }),
+              Pointwise(FloatEq(), {2.0f, 0.0f, 3.0f}));
+  EXPECT_THAT(Values([](const Variable& x) { return layers::Atan(x); }),
+              Pointwise(FloatEq(), {std::atan(-2.0f), 0.0f, std::atan(3.0f)}));
+}
+
 TEST(Activation, LogSigmoidIsFiniteWhereTheSigmoidIs0) {
   EXPECT_THAT(Values([](const Variable& x) { return layers::LogSigmoid(x * 100.0); }),
               Pointwise(FloatEq(), {-200.0f, -std::log(2.0f), 0.0f}));

@@ -57,6 +57,35 @@ TEST(Comparisons, CompareWholeNumbersExactly) {
               HasSubstr("0.3 is no whole number"));
 }
 
+TEST(IsInf, AndItsLikeTellNumbersApart) {
+  // (-1, 2, NaN) becomes (-infinity, 2, NaN).
+  const auto with_infinity = [](const Variable& x) { return layers::Where(x < 0.0, -INFINITY, x); };
+  EXPECT_EQ(Holds([&](const Variable& x) { return layers::IsInf(with_infinity(x)); }),
+            (Bools{1, 0, 0}));
+  EXPECT_EQ(Holds([&](const Variable& x) { return layers::ElementwiseIsFinite(with_infinity(x)); }),
+            (Bools{0, 1, 0}));
+}
+
+TEST(Bitwise, CombinesBitsOfWholeNumbersAndBools) {
+  const auto numbers = [] { return layers::AssignValue({2}, std::vector<int32_t>{12, -1}); };
+  const auto others = [] { return layers::AssignValue({2}, std::vector<int32_t>{10, 6}); };
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const Variable x = numbers();
+  const Variable y = others();
+  const Variable is_large = layers::GreaterThan(x, 0.0);
+  const std::vector<Variable> made = {layers::BitwiseAnd(x, y), layers::BitwiseOr(x, y),
+                                      layers::BitwiseXor(x, y), layers::BitwiseNot(x)};
+  const Variable is_small = layers::BitwiseNot(is_large);
+  Executor executor;
+  const auto out = executor.Compile(main).Run({}, {made[0], made[1], made[2], made[3], is_small});
+  EXPECT_EQ(out[0].ToVector<int32_t>(), (std::vector<int32_t>{8, 6}));
+  EXPECT_EQ(out[1].ToVector<int32_t>(), (std::vector<int32_t>{14, -1}));
+  EXPECT_EQ(out[2].ToVector<int32_t>(), (std::vector<int32_t>{6, -7}));
+  EXPECT_EQ(out[3].ToVector<int32_t>(), (std::vector<int32_t>{-13, 0}));
+  EXPECT_EQ(out[4].ToVector<bool>(), (Bools{0, 1}));
+}
+
 TEST(IsNan, IsTrueOfNaNAlone) {
   EXPECT_EQ(Holds([](const Variable& x) { return layers::IsNan(x); }), (Bools{0, 0, 1}));
 }

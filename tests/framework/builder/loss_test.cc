@@ -62,6 +62,35 @@ TEST(SigmoidCrossEntropyWithLogits, TakesItsOptions) {
               Pointwise(FloatEq(), {2 * negative, 0.5f + 4 * (other - 0.5f)}));
 }
 
+// The loss of two rows of log-probabilities whose labels, of these dims, are 2 and 0.
+Tensor NllLossOf(const layers::NllLossOptions& options,
+                 const std::vector<int64_t>& label_dims = {2}, bool is_weighted = false) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  layers::NllLossOptions used = options;
+  if (is_weighted) used.weight = layers::AssignValue({3}, std::vector<float>{1, 2, 3});
+  const Variable x = layers::AssignValue({2, 3}, std::vector<float>{-1, -2, -4, -8, -16, -32});
+  const Variable label = layers::AssignValue(label_dims, std::vector<int64_t>{2, 0});
+  const Variable loss = layers::NllLoss(x, label, used);
+  Executor executor;
+  return executor.Compile(main).Run({}, {loss})[0];
+}
+
+TEST(NllLoss, TakesItsOptions) {
+  EXPECT_THAT(NllLossOf({}).ToVector<float>(), ElementsAre(6));
+  EXPECT_THAT(NllLossOf({.reduction = "sum"}).ToVector<float>(), ElementsAre(12));
+  EXPECT_THAT(NllLossOf({.ignore_index = 2}).ToVector<float>(), ElementsAre(8));
+  EXPECT_THAT(NllLossOf({}, {2}, /*is_weighted=*/true).ToVector<float>(), ElementsAre(5));
+}
+
+TEST(NllLoss, WithoutAReductionHasTheDimsOfTheLabels) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{2}, std::vector<int64_t>{2, 1}}) {
+    const Tensor losses = NllLossOf({.reduction = "none"}, dims);
+    EXPECT_EQ(losses.shape(), Shape(dims));
+    EXPECT_THAT(losses.ToVector<float>(), ElementsAre(4, 8));
+  }
+}
+
 TEST(BinaryCrossEntropyWithLogits, WeighsTheLabel1) {
   const float first = std::log1p(std::exp(-0.25f));  // of x = 0.25, where the label is 1
   const float other = 0.5f + std::log1p(std::exp(-0.5f));

@@ -293,6 +293,62 @@ TEST_F(UnknownDimsTest, RepeatInterleaveRepeatsEachSlice) {
               HasSubstr("repeat_interleave: times = 0, expected at least 1"));
 }
 
+TEST(SetValue, PutsNumbersAndTensorsToASlice) {
+  const auto zeros = [] { return layers::AssignValue({2, 3}, std::vector<float>(6, 0)); };
+  EXPECT_THAT(ResultOf([&] {
+                return layers::Detach(
+                    layers::SetValue(zeros(), 5.0, {.axes = {1}, .starts = {-2}, .ends = {3}}));
+              }).ToVector<float>(),
+              ElementsAre(0, 5, 5, 0, 5, 5));
+  EXPECT_THAT(ResultOf([&] {
+                const Variable value = layers::AssignValue({2}, std::vector<float>{1, 2});
+                return layers::Detach(layers::SetValue(zeros(), value,
+                                                       {.axes = {0, -1},
+                                                        .starts = {1, 2},
+                                                        .ends = {2, -1},
+                                                        .steps = {1, -2},
+                                                        .decrease_axes = {0}}));
+              }).ToVector<float>(),
+              ElementsAre(0, 0, 0, 2, 0, 1));
+  const auto half_of_integers = [] {
+    layers::SetValue(layers::Range(0, 3), 0.5, {.axes = {0}, .starts = {0}, .ends = {1}});
+  };
+  EXPECT_THAT(InvalidArgumentText([&] {
+                ResultOf([&] {
+                  half_of_integers();
+                  return layers::Range(0, 3);
+                });
+              }),
+              HasSubstr("0.5 isn't whole"));
+}
+
+TEST_F(UnknownDimsTest, ExpandAsTakesTheDimsOfARun) {
+  const Variable row = layers::AssignValue({1, 2}, std::vector<float>{7, 8});
+  const Variable out = layers::ExpandAs(row, layers::Data("x", {-1, 2}));
+  EXPECT_EQ(out.dims(), (std::vector<int64_t>{-1, 2}));
+  const FeedList feed = {{"x", Tensor({3, 2}, DType::kFloat32)}};
+  EXPECT_THAT(executor_.Compile(main_).Run(feed, {out})[0].ToVector<float>(),
+              ElementsAre(7, 8, 7, 8, 7, 8));
+}
+
+TEST(Pad2d, TakesTheOtherEndOfACircle) {
+  EXPECT_THAT(
+      ResultOf([] {
+        const Variable x = layers::AssignValue({1, 1, 2, 2}, std::vector<float>{1, 2, 3, 4});
+        return layers::Detach(layers::Pad2d(x, {.paddings = {1, 0, 0, 1}, .mode = "circular"}));
+      }).ToVector<float>(),
+      ElementsAre(3, 4, 3, 1, 2, 1, 3, 4, 3));
+}
+
+TEST(Pad3d, BeginsWithTheColumns) {
+  const Tensor out = ResultOf([] {
+    const Variable x = layers::AssignValue({1, 1, 1, 1, 2}, std::vector<float>{1, 2});
+    return layers::Detach(layers::Pad3d(x, {.paddings = {1, 0, 0, 0, 0, 1}, .mode = "replicate"}));
+  });
+  EXPECT_EQ(out.shape(), Shape({1, 1, 2, 1, 3}));
+  EXPECT_THAT(out.ToVector<float>(), ElementsAre(1, 1, 2, 1, 1, 2));
+}
+
 TEST_F(UnknownDimsTest, Pad1dExtendsSequences) {
   const Variable x = layers::Data("x", {-1, 2, 3});
   const Variable zeros = layers::Pad1d(x, {.paddings = {1, 2}});

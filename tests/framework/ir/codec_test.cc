@@ -333,17 +333,43 @@ TEST(ProgramCodec, NamesTheTypesItDoesNotSupport) {
   EXPECT_STREQ(error.what(), "block 0: variable \"x\": data type COMPLEX64 is not supported");
 }
 
-// PaddlePaddle 2.6 writes them: the values of set_value, say.
 TEST(ProgramCodec, NamesTheAttributeOfATypeItDoesNotSupport) {
   const Bytes one = IntField(1, 2) + IntField(3, 7);  // the long 7
   for (const auto& [type, field, name] :
        {std::tuple{16, 20, "SCALAR"}, std::tuple{17, 21, "SCALARS"}}) {
-    const Error error = ErrorOf(
-        RootWithOp(BytesField(3, "set_value") + Attr("values", type, BytesField(field, one))));
+    const Error error =
+        ErrorOf(RootWithOp(BytesField(3, "f") + Attr("values", type, BytesField(field, one))));
     EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
-    EXPECT_EQ(error.what(), StrCat("block 0, op #0 \"set_value\": attribute \"values\" is of type ",
-                                   name, ", which is not supported"));
+    EXPECT_EQ(error.what(), StrCat("block 0, op #0 \"f\": attribute \"values\" is of type ", name,
+                                   ", which is not supported"));
   }
+}
+
+// PaddlePaddle 2.6 writes the values of set_value as scalars, each of a type of its own.
+Bytes SetValueBytes(const Bytes& scalars) {
+  return RootWithOp(BytesField(3, "set_value") + Attr("values", 17, scalars));
+}
+
+TEST(ProgramCodec, ReadsScalarsAsDoubles) {
+  const auto scalar = [](int type, const Bytes& value) {
+    return BytesField(21, IntField(1, type) + value);
+  };
+  const Bytes half = Tag(4, 1) + Bytes("\0\0\0\0\0\0\xe0\x3f", 8);
+  const auto program = ParseProgram(
+      SetValueBytes(scalar(1, IntField(2, 1)) + scalar(2, IntField(3, 7)) + scalar(3, half)));
+  const Attribute& values = program->root()->ops().at(0)->attrs.at("values");
+  EXPECT_EQ(std::get<std::vector<double>>(values), (std::vector<double>{1, 7, 0.5}));
+  // They are written as doubles are, but as scalars.
+  const Bytes written = SerializeProgram(*program);
+  EXPECT_NE(written.find(scalar(3, half)), Bytes::npos);
+  EXPECT_TRUE(*ParseProgram(written) == *program);
+  const auto message = [&](const Bytes& bad) {
+    return std::string(ErrorOf(SetValueBytes(bad)).what());
+  };
+  EXPECT_NE(message(scalar(2, IntField(3, (int64_t{1} << 53) + 1))).find("9007199254740993"),
+            std::string::npos);
+  EXPECT_NE(message(scalar(3, "")).find("FLOAT64 without a value"), std::string::npos);
+  EXPECT_NE(message(scalar(4, "")).find("COMPLEX128, which is not supported"), std::string::npos);
 }
 
 // Whatever the bytes are: a program, which can be saved again, or an Error.

@@ -227,6 +227,20 @@ TEST(OnnxExport, ListsEverythingThatHasNoForm) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("relu")));
 }
 
+TEST(OnnxExport, BitsOfWholeNumbersNeedTheirOpset) {
+  OpProgram ops;
+  ops.Declare("x", {2}, DType::kInt32);
+  ops.Declare("b", {2}, DType::kBool);
+  Op bits("bitwise_xor");
+  bits.SetInput("X", {"x"}).SetInput("Y", {"x"}).SetOutput("Out", {"bits"});
+  ops.Append(bits);
+  ops.Append(Unary("bitwise_not", "b", "turned"));
+  EXPECT_THAT(RefusalOf({"x"}, {"bits"}, ops.program()), HasSubstr("operators on bits"));
+  EXPECT_THAT(NodeTypes(Exported({"x"}, {"bits"}, ops.program(), Scope(), {.opset = 18})),
+              ElementsAre("BitwiseXor"));
+  EXPECT_THAT(NodeTypes(Exported({"b"}, {"turned"}, ops.program(), Scope())), ElementsAre("Not"));
+}
+
 TEST(OnnxExport, RefusesAnOutputThatTheGraphDoesNotHave) {
   OpProgram ops;
   ops.Declare("x", {2, 3});

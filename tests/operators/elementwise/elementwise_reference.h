@@ -273,4 +273,54 @@ inline void AddBoolCases(const std::string& type, const BinaryFunction& f, CaseL
       bool_case("several_threads", Integers({201, 101}, 9, 0, 3), Integers({101}, 10, 0, 3), -1));
 }
 
+// Cases of an op that asks of each element whether f holds, on every dtype.
+inline void AddPredicateCases(const std::string& type, const std::function<bool(double)>& f,
+                              CaseList& cases) {
+  const auto add = [&](const std::string& name, Array x) {
+    cases.push_back(UnaryCase(name, type, std::move(x), {}));
+    cases.back().reference = [f](const Arrays& inputs) {
+      const Array& at = inputs.at("X")[0];
+      std::vector<double> values;
+      for (const double value : at.values) values.push_back(f(value) ? 1 : 0);
+      return Arrays{{"Out", {Values(at.shape, values, DType::kBool)}}};
+    };
+  };
+  for (const DType dtype : {DType::kBool, DType::kUint8, DType::kInt32, DType::kInt64,
+                            DType::kFloat32, DType::kFloat64}) {
+    add(std::string(DTypeName(dtype)), Integers({5, 7}, 1, 0, 2, dtype));
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    const double last = dtype == DType::kFloat32 ? std::numeric_limits<float>::max()
+                                                 : std::numeric_limits<double>::max();
+    add("ends_" + std::string(DTypeName(dtype)),
+        Values({2, 4}, {1, kInfinity, 0, -kInfinity, kNan, -kNan, last, -last}, dtype));
+  }
+  add("rank_0", Values({}, {kNan}));
+  add("no_elements", Uniform({0, 7}, 2));
+  Array many = Integers({70003}, 3, 0, 2, DType::kFloat32);
+  for (size_t i = 0; i < many.values.size(); i += 7) many.values[i] = i % 2 == 0 ? kNan : kInfinity;
+  add("several_threads", std::move(many));
+}
+
+// Cases of an op that combines bits, on every dtype that has some.
+inline void AddBitwiseCases(const std::string& type,
+                            const std::function<int64_t(int64_t, int64_t)>& f, CaseList& cases) {
+  const BinaryFunction of_numbers = [f](double x, double y) {
+    return static_cast<double>(f(static_cast<int64_t>(x), static_cast<int64_t>(y)));
+  };
+  cases.push_back(BinaryCase("bool", type, Integers({5, 7}, 1, 0, 2, DType::kBool),
+                             Integers({5, 7}, 2, 0, 2, DType::kBool), -1, of_numbers));
+  AddIntegerBinaryCases(type, of_numbers, -1000, 1000, cases);
+  const auto add = [&](const std::string& name, const Shape& x, const Shape& y) {
+    cases.push_back(BinaryCase(name, type, Integers(x, 3, -99, 99, DType::kInt64),
+                               Integers(y, 4, -99, 99, DType::kInt64), -1, of_numbers));
+  };
+  add("rank_0", {}, {});
+  add("no_elements", {0, 3}, {3});
+  add("both_repeated", {3, 1, 5}, {1, 4, 5});
+  add("several_threads", {201, 101}, {101});
+}
+
 }  // namespace skiff::harness

@@ -34,6 +34,8 @@ const std::vector<LossOp>& LossOps() {
       {"softmax_with_cross_entropy", "Logits", "Loss", "", false},
       {"softmax_with_cross_entropy_grad", "Softmax", "Logits@GRAD", "Loss@GRAD"},
       {"softmax_with_cross_entropy_grad", "Softmax", "Logits@GRAD", "Loss@GRAD", false},
+      {"nll_loss", "X", "Out", ""},
+      {"nll_loss_grad", "X", "X@GRAD", "Out@GRAD"},
   };
   return ops;
 }
@@ -54,6 +56,9 @@ Outcome RunLoss(const LossOp& loss, const std::vector<int64_t>& labels, int64_t 
   op.SetOutput(loss.result, {"result"});
   op.SetAttr("ignore_index", static_cast<int32_t>(ignore_index));
   if (!loss.use_softmax) op.SetAttr("use_softmax", false);
+  const bool has_total = loss.type.starts_with("nll_loss");
+  if (has_total) op.SetAttr("reduction", "none");
+  if (has_total && loss.gradient.empty()) op.SetOutput("Total_weight", {"total"});
   std::vector<T> scores;
   for (int64_t i = 0; i < rows * classes; ++i) {
     scores.push_back(static_cast<T>(std::vector<double>{0.2, 0.3, 0.5}[i % kClasses]));
@@ -64,6 +69,10 @@ Outcome RunLoss(const LossOp& loss, const std::vector<int64_t>& labels, int64_t 
   if (!loss.gradient.empty()) {
     op.SetInput(loss.gradient, {"gradient"});
     inputs["gradient"] = Tensor::FromValues<T>({rows, 1}, std::vector<T>(labels.size(), 1));
+    if (has_total) {
+      op.SetInput("Total_weight", {"total"});
+      inputs["total"] = Tensor::FromValues<T>({}, {1});
+    }
   }
   harness::PreparedOp prepared(registry, op, inputs);
   prepared.Load(inputs, 0x7f);

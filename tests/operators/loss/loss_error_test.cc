@@ -42,6 +42,25 @@ struct Call {
   harness::NamedTensors inputs;
 };
 
+TEST(NllLoss, WantsLabelsAndWeightsOfTheClasses) {
+  const auto loss = [](const Shape& x, const Shape& label, const Shape& weight) {
+    return Call("nll_loss")
+        .Input("X", x)
+        .Input("Label", label, DType::kInt64)
+        .Input("Weight", weight)
+        .Output("Out")
+        .Output("Total_weight");
+  };
+  EXPECT_EQ(loss({3}, {}, {3}).Message(),
+            "nll_loss: X is of shape [3], expected [n, classes, ...]");
+  EXPECT_EQ(loss({2, 3, 4}, {2, 5}, {3}).Message(),
+            "nll_loss: Label is of shape [2, 5], expected [2, 4]");
+  EXPECT_EQ(loss({2, 3}, {2}, {2}).Message(),
+            "nll_loss: Weight is float32 [2], expected float32 [3]");
+  EXPECT_THAT(loss({2, 3}, {2}, {3}).Attr("reduction", std::string("batchmean")).Message(),
+              HasSubstr("reduction = \"batchmean\""));
+}
+
 TEST(HuberLoss, WantsOneShapeADtypeAndADelta) {
   const auto loss = [](const Shape& y, DType dtype) {
     return Call("huber_loss")

@@ -37,6 +37,8 @@ const std::vector<LossOp>& LossOps() {
       {"softmax_with_cross_entropy", {"Logits"}, {}, "Softmax", {"Loss"}, false},
       {"softmax_with_cross_entropy_grad", {"Softmax"}, {"Loss@GRAD"}, "Logits@GRAD", {}},
       {"softmax_with_cross_entropy_grad", {"Softmax"}, {"Loss@GRAD"}, "Logits@GRAD", {}, false},
+      {"nll_loss", {"X"}, {}, "", {"Out"}},
+      {"nll_loss_grad", {"X"}, {"Out@GRAD"}, "X@GRAD", {}},
   };
   return ops;
 }
@@ -63,6 +65,12 @@ std::string ErrorOn(Place place, const LossOp& loss, const std::vector<Label>& l
   if (!loss.result.empty()) op.SetOutput(loss.result, {"result"});
   for (const std::string& slot : loss.by_row) op.SetOutput(slot, {slot});
   if (loss.type == "cross_entropy2") op.SetOutput("XShape", {"XShape"});
+  if (loss.type.starts_with("nll_loss")) op.SetAttr("reduction", "none");
+  if (loss.type == "nll_loss") op.SetOutput("Total_weight", {"total"});
+  if (loss.type == "nll_loss_grad") {
+    op.SetInput("Total_weight", {"total"});
+    inputs["total"] = Tensor::FromValues<float>({}, {1});
+  }
   PreparedOp prepared(registry, op, inputs, {.place = place});
   // Twice, since a kernel that has refused something runs again.
   std::string message;

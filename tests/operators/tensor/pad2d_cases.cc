@@ -1,25 +1,6 @@
-#include <algorithm>
-
-#include "tests/operators/tensor/coordinates.h"
+#include "tests/operators/tensor/border_reference.h"
 
 namespace skiff::harness {
-namespace {
-
-// Returns the source of a position, found step by step, or -1 if it has none.
-int64_t SourceOf(const std::string& mode, int64_t at, int64_t extent) {
-  while (at < 0 || at >= extent) {
-    if (mode == "constant") return -1;
-    if (mode == "edge") {
-      at += at < 0 ? 1 : -1;
-    } else {
-      at = at < 0 ? -at : 2 * (extent - 1) - at;
-    }
-  }
-  return at;
-}
-
-}  // namespace
-
 void AddPad2dCases(CaseList& cases) {
   const auto add = [&](const std::string& name, const Array& x, std::vector<int32_t> paddings,
                        const std::string& mode, bool nhwc) {
@@ -42,7 +23,8 @@ void AddPad2dCases(CaseList& cases) {
       const Array out = Generated(shape, [&](std::vector<int64_t> at) {
         for (const int k : {0, 1}) {
           int64_t& place = at[static_cast<size_t>(row + k)];
-          place = SourceOf(mode, place - paddings[static_cast<size_t>(2 * k)], from.shape[row + k]);
+          place =
+              BorderSource(mode, place - paddings[static_cast<size_t>(2 * k)], from.shape[row + k]);
           if (place < 0) return 2.0;
         }
         return from.values[IndexOf(from.shape, at)];

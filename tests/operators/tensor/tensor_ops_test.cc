@@ -558,6 +558,63 @@ TEST_F(TensorOps, Pad2dRefusesBordersThatItCannotFill) {
   EXPECT_NE(error("mirror", {0, 0, 0, 0}).find("mode = \"mirror\""), std::string::npos);
 }
 
+TEST_F(TensorOps, Pad3dRefusesBordersThatItCannotFill) {
+  Declare("X", {1, 1, 2, 3, 0});
+  const auto error = [&](const std::string& mode, const Ints& paddings) {
+    return InferenceError(OpOf("pad3d", {"X"}, {{"mode", mode}, {"paddings", paddings}}));
+  };
+  EXPECT_EQ(error("reflect", {0, 0, 2, 2, 1, 1}), "");
+  EXPECT_NE(error("reflect", {0, 0, 0, 0, 2, 0}).find("too wide"), std::string::npos);
+  EXPECT_EQ(error("circular", {0, 0, 9, 9, 9, 9}), "");
+  EXPECT_NE(error("circular", {1, 0, 0, 0, 0, 0}).find("no pixel"), std::string::npos);
+  EXPECT_NE(error("edge", {0, 0, 0, 0, 0, 0}).find("mode = \"edge\""), std::string::npos);
+  EXPECT_NE(error("constant", {0, 0, 1, 1}).find("[left, right, top, bottom, front, back]"),
+            std::string::npos);
+}
+
+TEST_F(TensorOps, SetValueRefusesValuesThatDoNotFit) {
+  using Longs = std::vector<int64_t>;
+  Declare("X", {4, 3}, DType::kInt32);
+  Declare("V", {2, 2}, DType::kInt32);
+  Declare("F", {3});
+  const auto error = [&](const char* value, const Longs& dropped,
+                         const std::vector<double>& values) {
+    Op op = OpOf("set_value", {},
+                 {{"axes", Longs{0}},
+                  {"starts", Longs{1}},
+                  {"ends", Longs{3}},
+                  {"steps", Longs{1}},
+                  {"decrease_axes", dropped},
+                  {"values", values},
+                  {"shape", Longs{1}}});
+    op.SetInput("Input", {"X"});
+    if (value != nullptr) op.SetInput("ValueTensor", {value});
+    return InferenceError(op);
+  };
+  EXPECT_EQ(error(nullptr, {}, {7}), "");
+  EXPECT_NE(error(nullptr, {}, {}).find("0 values, expected ValueTensor, or 1"), std::string::npos);
+  EXPECT_NE(error(nullptr, {}, {1e12}), "");
+  EXPECT_NE(error("V", {}, {})
+                .find("a value of shape [2, 2] doesn't broadcast to the [2, 3] "
+                      "elements that are set: dim 1 should be 3 or 1"),
+            std::string::npos);
+  EXPECT_NE(error("F", {}, {}).find("ValueTensor is float32, expected int32"), std::string::npos);
+  EXPECT_NE(error(nullptr, {0}, {7}).find("decrease_axes names axis 0, along which 2 elements"),
+            std::string::npos);
+}
+
+TEST_F(TensorOps, ExpandAsRefusesATargetThatXDoesNotBroadcastTo) {
+  Declare("X", {2, 3});
+  Declare("Y", {2, 4});
+  Declare("Z", {3});
+  ExpectInferenceError(OpOf("expand_as_v2", {"X", "Y"}), "doesn't broadcast to [2, 4] at dim 1");
+  ExpectInferenceError(OpOf("expand_as_v2", {"X"}, {{"target_shape", Ints{-1, 3}}}),
+                       "target_shape = [-1, 3] without Y");
+  ExpectInferenceError(
+      Op("expand_as_v2").SetInput("X", {"X"}).SetInput("Y", {"Z"}).SetOutput("Out", {"Out"}),
+      "the target [3] has fewer dims than X");
+}
+
 TEST_F(TensorOps, TrilTriuTakesMatrices) {
   Declare("x", {4});
   EXPECT_NE(InferenceError(Unary("tril_triu", {})).find("expected matrices"), std::string::npos);

@@ -1,0 +1,258 @@
+#include "framework/builder/einsum.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "framework/builder/layer_call.h"
+#include "framework/builder/math.h"
+#include "framework/builder/tensor.h"
+#include "framework/tensor/shape.h"
+
+namespace skiff::layers {
+namespace {
+
+using Ints = std::vector<int64_t>;
+constexpr std::string_view kEllipsis = "...";
+
+// A tensor whose axes have letters.
+struct Lettered {
+  Variable x;
+  std::string letters;
+
+  size_t AxisOf(char letter) const { return letters.find(letter); }
+  int64_t Extent(char letter) const { return x.dims()[AxisOf(letter)]; }
+};
+
+bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+bool Has(const std::string& letters, char letter) {
+  return letters.find(letter) != std::string::npos;
+}
+
+// The terms of the operands and that of the result.
+struct Equation {
+  std::vector<std::string> terms;
+  std::string result;
+};
+
+// Without "->", the axes that an ellipsis stands for, then the letters that are there once.
+std::string ImpliedResult(const std::string& terms) {
+  std::string result(Has(terms, '.') ? kEllipsis : "");
+  for (const char letter : std::set<char>(terms.begin(), terms.end())) {
+    if (IsLetter(letter) && std::ranges::count(terms, letter) == 1) result += letter;
+  }
+  return result;
+}
+
+// Throws Error unless the term has letters and at most one ellipsis.
+void CheckTerm(const LayerCall& call, std::string term) {
+  const std::string given = term;
+  const size_t dots = term.find(kEllipsis);
+  if (dots != std::string::npos) term.erase(dots, kEllipsis.size());
+  call.Enforce(std::ranges::all_of(term, IsLetter), "the equation has the term \"", given,
+               "\", expected letters and \"...\"");
+}
+
+Equation EquationOf(const LayerCall& call, std::string text, size_t operands) {
+  std::erase(text, ' ');
+  const size_t arrow = text.find("->");
+  Equation equation;
+  equation.result = arrow == std::string::npos ? ImpliedResult(text) : text.substr(arrow + 2);
+  text.resize(std::min(arrow, text.size()));
+  equation.terms.emplace_back();
+  for (const char letter : text) {
+    if (letter == ',') {
+      equation.terms.emplace_back();
+    } else {
+      equation.terms.back() += letter;
+    }
+  }
+  for (const std::string& term : equation.terms) CheckTerm(call, term);
+  CheckTerm(call, equation.result);
+  call.Enforce(equation.terms.size() == operands, "the equation has ", equation.terms.size(),
+               " terms for ", operands, " operands");
+  return equation;
+}
+
+// Replaces "..." by digits, those of the last axes being the same in all terms.
+std::string WithoutEllipsis(std::string term, size_t axes) {
+  const size_t dots = term.find(kEllipsis);
+  if (dots == std::string::npos) return term;
+  std::string digits;
+  for (size_t i = axes; i > 0; --i) digits += static_cast<char>('0' + i);
+  return term.replace(dots, kEllipsis.size(), digits);
+}
+
+// The steps of one call.
+class Contraction {
+ public:
+  Contraction(const LayerCall& call, const Site& site) : call_(call), site_(site) {}
+
+  // The operand of a term, each letter of which it has once.
+  Lettered Operand(const Variable& x, const std::string& term, size_t* most_axes) const {
+    const size_t rank = x.dims().size();
+    size_t hidden = 0;  // axes that the ellipsis stands for
+    if (Has(term, '.')) {
+      call_.Enforce(rank + kEllipsis.size() >= term.size(), "the term \"", term,
+                    "\" has more letters than \"", x.name(), "\" of shape ", Shape(x.dims()));
+      hidden = rank + kEllipsis.size() - term.size();
+      *most_axes = std::max(*most_axes, hidden);
+    }
+    Lettered operand = {x, WithoutEllipsis(term, hidden)};
+    call_.Enforce(operand.letters.size() == rank, "the term \"", term, "\" doesn't fit \"",
+                  x.name(), "\" of shape ", Shape(x.dims()));
+    call_.Enforce(IsFloat(x.dtype()), "\"", x.name(), "\" is ", x.dtype(), ", expected floats");
+    for (size_t i = 0; i < operand.letters.size(); ++i) {
+      const char letter = operand.letters[i];
+      while (std::ranges::count(operand.letters, letter) > 1) TakeDiagonal(letter, &operand);
+    }
+    return operand;
+  }
+
+  // Sums over the axes whose letters aren't wanted.
+  Lettered Summed(const Lettered& operand, const std::string& wanted) const {
+    ReduceOptions options;
+    Lettered left = {operand.x, {}};
+    for (size_t i = 0; i < operand.letters.size(); ++i) {
+      if (Has(wanted, operand.letters[i])) {
+        left.letters += operand.letters[i];
+      } else {
+        options.dims.push_back(static_cast<int64_t>(i));
+      }
+    }
+    if (!options.dims.empty()) left.x = ReduceSum(operand.x, options, site_);
+    return left;
+  }
+
+  // The product of two operands, summed over the letters that aren't wanted.
+  Lettered Product(Lettered a, Lettered b, const std::string& wanted) const {
+    DropBroadcastAxes(&a, &b);
+    a = Summed(a, b.letters + wanted);
+    b = Summed(b, a.letters + wanted);
+    std::string batch, left, inner, right;
+    for (const char letter : a.letters) {
+      (!Has(b.letters, letter) ? left : Has(wanted, letter) ? batch : inner) += letter;
+    }
+    for (const char letter : b.letters) {
+      if (!Has(a.letters, letter)) right += letter;
+    }
+    const Variable product =
+        MatMul(Matrices(a, batch, left, inner), Matrices(b, batch, inner, right), {}, site_);
+    return {WithAxes(product, a, b, batch, left, right), batch + left + right};
+  }
+
+  Variable Ordered(const Lettered& operand, const std::string& letters) const {
+    if (operand.letters == letters) return operand.x;
+    Ints permutation;
+    for (const char letter : letters) {
+      permutation.push_back(static_cast<int64_t>(operand.AxisOf(letter)));
+    }
+    return Transpose(operand.x, permutation, site_);
+  }
+
+ private:
+  // Makes one axis of the first two that have the letter: the elements where their indices agree.
+  void TakeDiagonal(char letter, Lettered* operand) const {
+    const size_t first = operand->AxisOf(letter);
+    const size_t second = operand->letters.find(letter, first + 1);
+    const int64_t extent = operand->x.dims()[first];
+    call_.Enforce(extent >= 0 && extent == operand->x.dims()[second], "the diagonal of axes ",
+                  first, " and ", second, " of shape ", Shape(operand->x.dims()),
+                  ", expected one known extent");
+    Ints permutation = {static_cast<int64_t>(first), static_cast<int64_t>(second)};
+    std::string letters(1, letter);
+    for (size_t i = 0; i < operand->letters.size(); ++i) {
+      if (i == first || i == second) continue;
+      permutation.push_back(static_cast<int64_t>(i));
+      letters += operand->letters[i];
+    }
+    Ints places(static_cast<size_t>(extent));
+    for (int64_t i = 0; i < extent; ++i) places[static_cast<size_t>(i)] = i * (extent + 1);
+    const Variable flat = FlattenRange(Transpose(operand->x, permutation, site_), 0, 1, site_);
+    operand->x = Gather(flat, AssignValue({extent}, places, site_), 0, site_);
+    operand->letters = std::move(letters);
+  }
+
+  // Removes the axes of 1 that the other operand has longer. Other axes of one letter must agree.
+  void DropBroadcastAxes(Lettered* a, Lettered* b) const {
+    for (const char letter : std::string(a->letters)) {
+      if (!Has(b->letters, letter)) continue;
+      const int64_t of_a = a->Extent(letter);
+      const int64_t of_b = b->Extent(letter);
+      if (of_a == of_b || of_a < 0 || of_b < 0) continue;
+      call_.Enforce(of_a == 1 || of_b == 1, "an axis of one letter has extents ", of_a, " and ",
+                    of_b);
+      Lettered* repeated = of_a == 1 ? a : b;
+      const size_t axis = repeated->AxisOf(letter);
+      repeated->x = Squeeze(repeated->x, {static_cast<int64_t>(axis)}, site_);
+      repeated->letters.erase(axis, 1);
+    }
+  }
+
+  // x [batch…, rows…, columns…] with one axis of rows and one of columns.
+  Variable Matrices(const Lettered& operand, const std::string& batch, const std::string& rows,
+                    const std::string& columns) const {
+    Variable x = Ordered(operand, batch + rows + columns);
+    auto axis = static_cast<int64_t>(batch.size());
+    for (const std::string& letters : {rows, columns}) {
+      const auto count = static_cast<int64_t>(letters.size());
+      if (count == 0) x = Unsqueeze(x, {axis}, site_);
+      if (count > 1) x = FlattenRange(x, axis, axis + count - 1, site_);
+      ++axis;
+    }
+    return x;
+  }
+
+  // The product [batch…, rows, columns] with the axes that Matrices joined.
+  Variable WithAxes(const Variable& product, const Lettered& a, const Lettered& b,
+                    const std::string& batch, const std::string& left,
+                    const std::string& right) const {
+    if (left.size() == 1 && right.size() == 1) return product;
+    Ints dims;
+    for (const char letter : batch + left) dims.push_back(a.Extent(letter));
+    for (const char letter : right) dims.push_back(b.Extent(letter));
+    // Of a reshape, 0 would mean another dim.
+    const auto unknown = std::ranges::count_if(dims, [](int64_t dim) { return dim < 0; });
+    call_.Enforce(unknown <= 1 && std::ranges::count(dims, 0) == 0, "a product of shape ",
+                  Shape(dims), " has a dim of 0 or several unknown ones");
+    return Reshape(product, dims, site_);
+  }
+
+  const LayerCall& call_;
+  const Site& site_;
+};
+
+}  // namespace
+
+Variable Einsum(const std::string& equation, const std::vector<Variable>& operands, Site site) {
+  const LayerCall call("einsum", "", site);
+  call.Use(operands);
+  const Equation parsed = EquationOf(call, equation, operands.size());
+  const Contraction contraction(call, site);
+  std::vector<Lettered> left;
+  size_t most_axes = 0;
+  std::string all;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    left.push_back(contraction.Operand(operands[i], parsed.terms[i], &most_axes));
+    all += left.back().letters;
+  }
+  const std::string result = WithoutEllipsis(parsed.result, most_axes);
+  const bool is_made = std::ranges::all_of(result, [&](char letter) {
+    return Has(all, letter) && std::ranges::count(result, letter) == 1;
+  });
+  call.Enforce(is_made, "the result \"", parsed.result,
+               "\" has a letter twice, or one that no operand has");
+  Lettered product = left.front();
+  for (size_t i = 1; i < left.size(); ++i) {
+    std::string wanted = result;
+    for (size_t later = i + 1; later < left.size(); ++later) wanted += left[later].letters;
+    product = contraction.Product(std::move(product), left[i], wanted);
+  }
+  return contraction.Ordered(contraction.Summed(product, result), result);
+}
+
+}  // namespace skiff::layers

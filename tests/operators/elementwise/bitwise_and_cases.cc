@@ -1,0 +1,10 @@
+#include "tests/operators/elementwise/elementwise_reference.h"
+
+namespace skiff::harness {
+
+void AddBitwiseAndCases(CaseList& cases) {
+  AddBitwiseCases(
+      "bitwise_and", [](int64_t x, int64_t y) { return x & y; }, cases);
+}
+
+}  // namespace skiff::harness
