@@ -128,12 +128,13 @@ py::object LoadModel(const py::object& directory, SharedScope& scope,
   return Tuples().inference_model(std::move(model.program), model.feed_names, model.fetch_names);
 }
 
-py::object Import(const py::object& path, SharedScope& scope, bool widen_half) {
+py::object Import(const py::object& path, SharedScope& scope, bool widen_half,
+                  const std::map<std::string, std::vector<int64_t>>& feed_dims) {
   const std::string text = PathText(path);
   InferenceModel model;
   {
     const ScopeLock lock(scope);
-    model = ImportOnnx(text, &scope.scope, {.widen_half = widen_half});
+    model = ImportOnnx(text, &scope.scope, {.widen_half = widen_half, .feed_dims = feed_dims});
   }
   return Tuples().inference_model(std::move(model.program), model.feed_names, model.fetch_names);
 }
@@ -269,12 +270,14 @@ void BindFiles(py::module_& module) {
       "file each. If there are several, a name says which; an empty params_filename means "
       "one file each.");
   const OnnxExportOptions defaults;
-  module.def("import_onnx", &Import, py::arg("path"), py::arg("scope"),
-             py::arg("widen_half") = false,
-             "Reads a model of ONNX as a program that runs and can be trained, with its weights in "
-             "the scope. With widen_half, float16 and bfloat16 become float32. One "
-             "UnimplementedError lists all parts that aren't supported. After an Error the scope "
-             "is as it was.");
+  module.def(
+      "import_onnx", &Import, py::arg("path"), py::arg("scope"), py::arg("widen_half") = false,
+      py::arg("feed_dims") = std::map<std::string, std::vector<int64_t>>(),
+      "Reads a model of ONNX as a program that runs and can be trained, with its weights in "
+      "the scope. With widen_half, float16 and bfloat16 become float32. feed_dims has all dims "
+      "of inputs whose dims the file leaves open, for a program of these dims alone. One "
+      "UnimplementedError lists all parts that aren't supported. After an Error the scope "
+      "is as it was.");
   module.def("export_onnx", &Export, py::arg("path"), py::arg("feeds"), py::arg("fetches"),
              py::arg("program"), py::arg("scope"), py::arg("opset") = defaults.opset,
              py::arg("graph_name") = defaults.graph_name,

@@ -362,8 +362,8 @@ struct MaxPool2dWithIndexOptions {
   bool adaptive = false;  // kernel is the output's extent
 };
 struct MaxPool2dResult {
-  Variable values;
-  Variable indices;  // int32: row · W + column of the pixel in its channel
+  Variable values = {};
+  Variable indices = {};  // int32: row · W + column of the pixel in its channel
 };
 // The maximum of each window of x [N, C, H, W] as by Pool2d, and which pixel it is.
 MaxPool2dResult MaxPool2dWithIndex(const Variable& x, const MaxPool2dWithIndexOptions& options,

@@ -169,13 +169,12 @@ class Search {
            !mix_->Attr<bool>("trans_y", false) && graph_.RankOf(mix_->Input("Y")[0]) == 4;
   }
 
-  // Returns where(weights != weights, 0, weights).
+  // Returns where(isnan(weights), 0, weights).
   const Op* GuardOf(const std::string& weights) const {
     for (const Op* op : graph_.ReadersOf(weights)) {
       if (op->type != "where" || op->Input("Y")[0] != weights) continue;
-      const Op* is_nan = graph_.Writer(op->Input("Condition")[0], "not_equal");
+      const Op* is_nan = graph_.Writer(op->Input("Condition")[0], "isnan_v2");
       const bool is_guard = is_nan != nullptr && is_nan->Input("X")[0] == weights &&
-                            is_nan->Input("Y")[0] == weights &&
                             graph_.UniformOf(op->Input("X")[0]) == 0.0;
       const auto is_inside = [&](const Op* reader) { return reader == op || reader == is_nan; };
       if (is_guard && std::ranges::all_of(graph_.ReadersOf(weights), is_inside)) return op;
@@ -278,7 +277,7 @@ class Search {
       Variable rows = layers::Transpose(out, kHeadsFirst);
       rows = layers::Reshape(rows, {0, 0, dims[1] > 0 && dims[3] > 0 ? dims[1] * dims[3] : -1});
       // A row of weights that is NaN makes NaN of its results, and zeros would make zeros.
-      if (is_guarded_) rows = layers::Where(IsNan(rows), 0.0, rows);
+      if (is_guarded_) rows = layers::Where(layers::IsNan(rows), 0.0, rows);
       return layers::Reshape(rows, dims[3] > 0 ? Axes{0, 0, -1, dims[3]} : Axes{0, 0, dims[1], -1});
     };
     if (joins) {
@@ -291,8 +290,6 @@ class Search {
       return layers::Transpose(rejoined(out), kHeadsFirst);
     });
   }
-
-  static Variable IsNan(const Variable& x) { return layers::NotEqual(x, x); }
 
   CompositionGraph& graph_;
   const Op* product_ = nullptr;  // of queries and keys

@@ -1,5 +1,6 @@
 #include "framework/onnx/import.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -50,6 +51,8 @@ class Importer {
   void AppendFeedsAndFetches(Block* root) const;
   void AddFeeds();
   void AddFeed(const onnx::ValueInfoProto& input);
+  // Returns the dims of an input with a shape, -1 where nobody knows them.
+  std::vector<int64_t> FeedDims(const onnx::ValueInfoProto& input) const;
   void AddFetches();
   void CheckOutput(const onnx::ValueInfoProto& output, const Var& var);
 
@@ -81,12 +84,7 @@ void Importer::AddFeed(const onnx::ValueInfoProto& input) {
   } else if (type.shape().dim_size() > Shape::kMaxRank) {
     refuse(StrCat("has ", type.shape().dim_size(), " dims, expected at most ", Shape::kMaxRank));
   } else {
-    std::vector<int64_t> dims;
-    for (const auto& dim : type.shape().dim()) {
-      // Some writers mean an unknown dim by 0 or -1.
-      const bool is_known = dim.has_dim_value() && dim.dim_value() >= 0;
-      dims.push_back(is_known ? dim.dim_value() : -1);
-    }
+    const std::vector<int64_t> dims = FeedDims(input);
     CheckElementLimit(dims);
     const bool widen = options_.widen_half && IsHalf(*dtype);
     value.variable = layers::Data(input.name(), dims, widen ? DType::kFloat32 : *dtype);
@@ -96,10 +94,32 @@ void Importer::AddFeed(const onnx::ValueInfoProto& input) {
   frame_.Set(input.name(), std::move(value));
 }
 
+std::vector<int64_t> Importer::FeedDims(const onnx::ValueInfoProto& input) const {
+  std::vector<int64_t> dims;
+  for (const auto& dim : input.type().tensor_type().shape().dim()) {
+    // Some writers mean an unknown dim by 0 or -1.
+    const bool is_known = dim.has_dim_value() && dim.dim_value() >= 0;
+    dims.push_back(is_known ? dim.dim_value() : -1);
+  }
+  const auto wanted = options_.feed_dims.find(input.name());
+  if (wanted == options_.feed_dims.end()) return dims;
+  const auto fits = [](int64_t own, int64_t other) {
+    return other >= 0 && (own < 0 || own == other);
+  };
+  SKIFF_ENFORCE(std::ranges::equal(dims, wanted->second, fits), kInvalidArgument, "input \"",
+                input.name(), "\" is of shape ", Shape(dims), ", but its dims are to be [",
+                Join(wanted->second, ", "), "]");
+  return wanted->second;
+}
+
 void Importer::AddFeeds() {
   for (const onnx::ValueInfoProto& input : model_.graph().input()) {
     // What has an initializer has a default, and isn't fed.
     if (!frame_.Contains(input.name())) AddFeed(input);
+  }
+  for (const auto& [name, dims] : options_.feed_dims) {
+    SKIFF_ENFORCE(std::ranges::count(feeds_, name) > 0, kNotFound, "no input \"", name,
+                  "\" has dims; there are: ", Join(feeds_, ", "));
   }
 }
 

@@ -1,7 +1,10 @@
 // Models of ONNX as programs.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "framework/io/inference_model.h"
 #include "framework/tensor/scope.h"
@@ -11,6 +14,9 @@ namespace skiff {
 struct OnnxImportOptions {
   // Weights, inputs and casts of float16 and bfloat16 become float32.
   bool widen_half = false;
+  // By input: all of its dims, where the file leaves some open. A program for these dims alone can
+  // have what depends on them, such as a branch for one of two lengths.
+  std::map<std::string, std::vector<int64_t>> feed_dims = {};
 };
 
 // Reads a model of ONNX (IR 3 to 12, opset 7 to 24 of the default domain) as a program that runs
@@ -31,6 +37,7 @@ struct OnnxImportOptions {
 // - what ReadOnnxModel and TensorFromOnnx throw;
 // - kUnimplemented for another version of the format, and one for all nodes that aren't supported,
 //   each with its name, op, domain and version;
+// - kNotFound and kInvalidArgument for dims of an input that isn't there, or has others;
 // - kInvalidArgument, one for all mistakes of the graph: cycles, names without a maker or with two
 //   makers, and shapes that don't fit.
 InferenceModel ImportOnnx(const std::string& path, Scope* scope,

@@ -21,21 +21,27 @@ int64_t TargetsHere() {
   return targets;
 }
 
+// What the limit leaves; 0: there is no limit.
+int64_t limited_targets = 0;
+
 }  // namespace
 
 std::vector<int64_t> CompiledInstructionSets() { return Split(kCompiled); }
 
-std::vector<int64_t> InstructionSets() { return Split(TargetsHere() & kCompiled); }
+std::vector<int64_t> InstructionSets() {
+  return Split((limited_targets == 0 ? TargetsHere() : limited_targets) & kCompiled);
+}
 
 std::string InstructionSetName(int64_t instruction_set) { return hwy::TargetName(instruction_set); }
 
 InstructionSetLimit::InstructionSetLimit(int64_t instruction_set) {
-  const int64_t targets = TargetsHere() & ~(instruction_set - 1);
-  hwy::SetSupportedTargetsForTest(targets);
-  hwy::GetChosenTarget().Update(targets);
+  limited_targets = TargetsHere() & ~(instruction_set - 1);
+  hwy::SetSupportedTargetsForTest(limited_targets);
+  hwy::GetChosenTarget().Update(limited_targets);
 }
 
 InstructionSetLimit::~InstructionSetLimit() {
+  limited_targets = 0;
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(TargetsHere());
 }

@@ -10,7 +10,7 @@ namespace skiff::harness {
 // Returns the instruction sets that kernels are compiled for (Highway's targets), the best first.
 std::vector<int64_t> CompiledInstructionSets();
 
-// Returns the compiled instruction sets that this machine has, the best first. Call it, and make a
+// Returns the compiled instruction sets that this machine and the limit leave, the best first. Call it, and make a
 // limit, once the registry of ops is there: that applies SKIFF_MAX_ISA.
 std::vector<int64_t> InstructionSets();
 

@@ -40,7 +40,7 @@ TEST(RandomWorkload, RepeatsForOneSeed) {
 
 TEST(RandomWorkload, DrawsEveryOpThatHasASmallCase) {
   std::set<std::string> drawn;
-  for (uint64_t seed = 0; seed < 4 * kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < 6 * kSeeds; ++seed) {
     const Workload workload = Draw(seed);
     for (const auto& op : workload.programs[0]->root()->ops()) drawn.insert(op->type);
   }

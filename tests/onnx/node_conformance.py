@@ -78,15 +78,17 @@ _ATTEMPTS = [
 ]
 
 
-def run_model(runner, model, arrays, folder):
-    """The outputs, or the exit status and the reason."""
+def run_model(runner, model, arrays, folder, *flags):
+    """The exit status, the reason, and the outputs."""
     onnx.save(model, os.path.join(folder, "model.onnx"))
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in initializers]
     names = []
-    for i, array in enumerate(arrays):
+    for i, (name, array) in enumerate(zip(inputs, arrays)):
         names.append(os.path.join(folder, "input_%d.pb" % i))
         with open(names[-1], "wb") as out:
-            out.write(numpy_helper.from_array(array).SerializeToString())
-    ran = subprocess.run([runner, os.path.join(folder, "model.onnx")] + names + [folder],
+            out.write(numpy_helper.from_array(array, name).SerializeToString())
+    ran = subprocess.run([runner, *flags, os.path.join(folder, "model.onnx")] + names + [folder],
                          capture_output=True, text=True, errors="replace", timeout=120)
     outputs = []
     for i in range(len(model.graph.output) if ran.returncode == 0 else 0):

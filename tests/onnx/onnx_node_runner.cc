@@ -1,5 +1,6 @@
-// Runs one model of ONNX as its node tests do: MODEL, then the files of the inputs in the order of
-// the graph, then OUT, a folder that gets output_0.pb, output_1.pb, …
+// Runs one model of ONNX as its node tests do: MODEL, then the files of the inputs, which
+// have their names in them, then OUT, a folder that gets output_0.pb, output_1.pb, … With
+// --feed_dims before them, the model is imported for the dims of these inputs alone.
 //
 // Exits with 0 if the outputs are written, with 3 if the import refuses the model, and with 4 if
 // its run fails. The reason is on standard error.
@@ -38,26 +39,35 @@ void WriteTensor(const std::string& path, const skiff::Tensor& tensor) {
   skiff::AtomicWriteFile(path, proto.SerializeAsString());
 }
 
-int RunModel(const std::vector<std::string>& arguments) {
+// Returns the inputs by their names.
+skiff::FeedList ReadInputs(const std::vector<std::string>& paths) {
+  skiff::FeedList inputs;
+  for (const std::string& path : paths) {
+    skiff::onnx::TensorProto proto;
+    SKIFF_ENFORCE(proto.ParseFromString(skiff::ReadFile(path)), kDataLoss, path);
+    inputs.emplace_back(proto.name(), skiff::TensorFromOnnx(proto, "."));
+  }
+  return inputs;
+}
+
+int RunModel(const std::string& model_path, const skiff::FeedList& inputs, bool for_their_dims,
+             const std::string& out) {
   skiff::Executor exe;
   skiff::InferenceModel model;
+  skiff::OnnxImportOptions options;
+  for (const auto& [name, tensor] : inputs) {
+    if (for_their_dims) options.feed_dims[name] = tensor.shape().ToVector();
+  }
   try {
-    model = skiff::ImportOnnx(arguments.front(), &exe.scope());
+    model = skiff::ImportOnnx(model_path, &exe.scope(), options);
   } catch (const skiff::Error& error) {
     std::cerr << error.what() << "\n";
     return kRefused;
   }
   try {
-    skiff::FeedList feeds;
-    for (size_t i = 1; i + 1 < arguments.size(); ++i) {
-      skiff::onnx::TensorProto proto;
-      if (!proto.ParseFromString(skiff::ReadFile(arguments[i]))) return kFailed;
-      feeds.emplace_back(model.feed_names.at(i - 1), skiff::TensorFromOnnx(proto, "."));
-    }
-    const auto outputs = exe.Compile(*model.program).Run(feeds, model.fetch_names);
+    const auto outputs = exe.Compile(*model.program).Run(inputs, model.fetch_names);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      WriteTensor(skiff::JoinPath(arguments.back(), "output_" + std::to_string(i) + ".pb"),
-                  outputs[i]);
+      WriteTensor(skiff::JoinPath(out, "output_" + std::to_string(i) + ".pb"), outputs[i]);
     }
   } catch (const skiff::Error& error) {
     std::cerr << error.what() << "\n";
@@ -69,9 +79,13 @@ int RunModel(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::cerr << "usage: onnx_node_runner MODEL INPUT... OUT\n";
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool for_their_dims = !arguments.empty() && arguments.front() == "--feed_dims";
+  if (for_their_dims) arguments.erase(arguments.begin());
+  if (arguments.size() < 2) {
+    std::cerr << "usage: onnx_node_runner [--feed_dims] MODEL INPUT... OUT\n";
     return 2;
   }
-  return RunModel({argv + 1, argv + argc});
+  const skiff::FeedList inputs = ReadInputs({arguments.begin() + 1, arguments.end() - 1});
+  return RunModel(arguments.front(), inputs, for_their_dims, arguments.back());
 }

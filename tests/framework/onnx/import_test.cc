@@ -177,6 +177,23 @@ TEST(ImportOnnx, JoinsShapesWithNothing) {
   EXPECT_THAT(OfSmallImage(builder), ElementsAre(1, 2, 3, 4));
 }
 
+TEST(ImportOnnx, TakesDimsThatTheFileLeavesOpen) {
+  const ModelBuilder builder = SmallModel();
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe, {.feed_dims = {{"x", {5, 2}}}});
+  EXPECT_EQ(model.program->root()->GetVar("y")->dims, (std::vector<int64_t>{5, 3}));
+  Scope scope;
+  const auto refusal = [&](ErrorCode code, const OnnxImportOptions& options) {
+    return ErrorText(code, [&] { ImportOnnx(Written(builder), &scope, options); });
+  };
+  EXPECT_THAT(refusal(ErrorCode::kInvalidArgument, {.feed_dims = {{"x", {5, 3}}}}),
+              HasSubstr("input \"x\" is of shape [-1, 2], but its dims are to be [5, 3]"));
+  EXPECT_THAT(refusal(ErrorCode::kInvalidArgument, {.feed_dims = {{"x", {5}}}}),
+              HasSubstr("to be [5]"));
+  EXPECT_THAT(refusal(ErrorCode::kNotFound, {.feed_dims = {{"z", {5}}}}),
+              HasSubstr("no input \"z\" has dims; there are: x"));
+}
+
 TEST(ImportOnnx, TakesTheBranchOfAConstantCondition) {
   for (const bool condition : {true, false}) {
     ModelBuilder builder;

@@ -46,6 +46,12 @@ class ConvertCommand(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(again)), ["__model__", "__params__"])
         self.assertGreater(parameters(model), 0)
         self.assertEqual(parameters(again), parameters(model))
+        fixed = convert(file, "--from=onnx", "--feed_dims=image=8,1,28,28", "--output=" + self.path("of_eight"))
+        self.assertEqual((fixed.returncode, fixed.stderr), (0, ""))
+        for dims, found in (("image", 'found "image", expected NAME='), ("image=8,x", 'found "x" in "image=8,x"'),
+                            ("image=8,1,28,29", "to be [8, 1, 28, 29]"), ("picture=1", 'no input "picture"')):
+            with self.subTest(dims):
+                self.assertIn(found, self.refusal(file, "--from=onnx", "--feed_dims=" + dims, "--output=" + again))
 
     def test_says_what_is_wrong(self):
         nothing = self.path("nothing.onnx")
