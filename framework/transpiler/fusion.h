@@ -106,7 +106,7 @@ struct Fusion {
   std::map<std::string, std::string> instead = {};
 };
 
-// Fusions that ApplyFusions checks when it first gets them; a pass has one static list.
+// Fusions that are checked once for the ops of Skiff; a pass has one static list.
 class FusionList {
  public:
   FusionList(std::vector<Fusion> fusions) : fusions_(std::move(fusions)) {}  // NOLINT
@@ -118,7 +118,7 @@ class FusionList {
 
  private:
   std::vector<Fusion> fusions_;
-  mutable std::atomic<const OpRegistry*> checked_for_ = nullptr;
+  mutable std::atomic<bool> checked_ = false;
 };
 
 // Applies the fusions in their order, each wherever it fits in the whole plan. `changes`: the

@@ -85,6 +85,9 @@ class Rounding {
       } else if (op.Attr<bool>("multi_precision", false)) {
         const bool is_update = (op.role() & kRoleOptimize) != 0;
         is_update ? AppendUpdate(std::move(op), block) : AppendInHalf(std::move(op), block);
+      } else if (op.type == "check_finite_and_unscale") {
+        // Whether a number is finite, it asks once the number is rounded.
+        AppendInHalf(std::move(op), block);
       } else {
         Append(std::move(op), block, &rounded);
       }
@@ -144,8 +147,8 @@ class Rounding {
     }
   }
 
-  // An op that no optimizer made: its parameters needn't be its master weights, rounded, which
-  // shows when it skips the update.
+  // An op that doesn't compute in float32 and round. (An update that no optimizer made: its
+  // parameters needn't be its master weights, rounded, which shows when it skips the update.)
   void AppendInHalf(Op op, Block* block) {
     for (SlotArguments& slot : op.inputs) {
       for (std::string& name : slot.arguments) {

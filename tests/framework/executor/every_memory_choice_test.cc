@@ -574,7 +574,8 @@ TEST(Shrinking, LeavesLittleOfAProgram) {
   int shrunk = 0;
   size_t least = SIZE_MAX;
   size_t of_ops = 0;
-  for (uint64_t number = 0; number < kPrograms && (shrunk < kShrunk || least > kSmall); ++number) {
+  const auto is_small = [&] { return least <= kSmall && 2 * least < of_ops; };
+  for (uint64_t number = 0; number < kPrograms && (shrunk < kShrunk || !is_small()); ++number) {
     const Workload workload = Draw(number);
     // What is in a loop stays there as long as the loop does.
     const bool has_loops = std::ranges::any_of(
