@@ -189,7 +189,7 @@ void TopK(const OnnxNode& node) {
     op.SetAttr("k", static_cast<int32_t>(node.Int("k", 0)));
   } else if (const auto k = node.KnownInts(1)) {
     if (k->size() != 1) node.Invalid("has ", k->size(), " numbers for k");
-    op.SetAttr("k", static_cast<int32_t>(k->front()));
+    op.SetAttr("k", k->front());
   } else {
     op.SetInput("K", {node.In(1).name()});
   }

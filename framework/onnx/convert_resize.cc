@@ -29,7 +29,7 @@ Settings SettingsOf(const OnnxNode& node, bool is_resize) {
   const bool is_old = !is_resize || node.opset() < 11;
   settings.coordinates =
       is_old ? "asymmetric" : node.String("coordinate_transformation_mode", "half_pixel");
-  settings.nearest = is_old ? "floor" : node.String("nearest_mode", "round_prefer_floor");
+  settings.nearest = is_old ? "simple" : node.String("nearest_mode", "round_prefer_floor");
   settings.cubic_a = node.Float("cubic_coeff_a", -0.75f);
   settings.exclude_outside = node.Int("exclude_outside", 0) != 0;
   if (settings.mode == "bilinear") settings.mode = "linear";
@@ -49,13 +49,21 @@ Settings SettingsOf(const OnnxNode& node, bool is_resize) {
 struct Axis {
   int64_t in = 0, out = 0;
   double scale = 1;
+  bool is_exact = false;  // the scale is out / in
 };
+
+// Returns x / scale. A given scale divides in float32, as runtimes do: places at the border between
+// two elements depend on it.
+double Unscaled(const Axis& axis, double x) {
+  if (axis.is_exact) return x * static_cast<double>(axis.in) / static_cast<double>(axis.out);
+  return static_cast<float>(x) / static_cast<float>(axis.scale);
+}
 
 double Source(const Settings& settings, const Axis& axis, int64_t place) {
   const auto x = static_cast<double>(place);
   const auto in = static_cast<double>(axis.in);
   const auto out = static_cast<double>(axis.out);
-  if (settings.coordinates == "asymmetric") return x / axis.scale;
+  if (settings.coordinates == "asymmetric") return Unscaled(axis, x);
   if (settings.coordinates == "align_corners")
     return axis.out == 1 ? 0 : x * (in - 1) / (axis.scale * in - 1);
   if (settings.coordinates == "pytorch_half_pixel" && axis.out == 1) return 0;
@@ -63,12 +71,14 @@ double Source(const Settings& settings, const Axis& axis, int64_t place) {
     // The center stays where it is if the scale doesn't make a whole extent.
     const double adjustment = out / (axis.scale * in);
     const double center = in / 2;
-    return center * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
+    return center * (1 - adjustment) + Unscaled(axis, x + 0.5) - 0.5;
   }
-  return (x + 0.5) / axis.scale - 0.5;
+  return Unscaled(axis, x + 0.5) - 0.5;
 }
 
-int64_t Nearest(const OnnxNode& node, const std::string& mode, double x) {
+int64_t Nearest(const OnnxNode& node, const std::string& mode, double x, double scale) {
+  // Before opset 11 there were no modes. Runtimes round up where elements become fewer.
+  if (mode == "simple") return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
   if (mode == "floor") return static_cast<int64_t>(std::floor(x));
   if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
   if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
@@ -113,7 +123,7 @@ Variable Picked(const OnnxNode& node, const Variable& x, const Settings& setting
                 int64_t dim) {
   Ints places;
   for (int64_t i = 0; i < axis.out; ++i) {
-    const int64_t place = Nearest(node, settings.nearest, Source(settings, axis, i));
+    const int64_t place = Nearest(node, settings.nearest, Source(settings, axis, i), axis.scale);
     places.push_back(std::clamp<int64_t>(place, 0, axis.in - 1));
   }
   return layers::Gather(x, layers::AssignValue({axis.out}, places), dim);
@@ -175,6 +185,7 @@ std::vector<Axis> AxesOf(const OnnxNode& node, const Variable& x, std::vector<do
     } else if (policy == "stretch") {
       axis.out = sizes[k];
       axis.scale = static_cast<double>(axis.out) / static_cast<double>(extent);
+      axis.is_exact = true;
     } else {
       axis.scale = common;
       axis.out = static_cast<int64_t>(std::floor(common * static_cast<double>(extent) + 0.5));
@@ -195,9 +206,12 @@ struct ImageSize {
   int64_t first = 0;            // from this number on
 };
 
-// Whether the numbers for N and C leave these as they are.
-bool AreKept(const Variable& x, const Ints& sizes) {
-  return sizes[0] == x.dims()[0] && sizes[1] == x.dims()[1];
+// Whether the numbers for N and C may leave these as they are; a run may know others.
+bool MayKeep(const Variable& x, const Ints& sizes) {
+  const auto fits = [&](size_t i) {
+    return sizes[i] < 0 || x.dims()[i] < 0 || sizes[i] == x.dims()[i];
+  };
+  return fits(0) && fits(1);
 }
 
 // Returns nothing if x isn't of images, or if other axes than height and width are resized.
@@ -215,13 +229,13 @@ std::optional<ImageSize> ImageSizeOf(const OnnxNode& node, const Variable& x,
   if (input) {
     const auto partly_known = node.PartlyKnownInts(*input);
     if (!partly_known || partly_known->size() != count) return std::nullopt;
-    if (is_all && !AreKept(x, *partly_known)) return std::nullopt;
+    if (is_all && !MayKeep(x, *partly_known)) return std::nullopt;
     return size;
   }
   if ((scales.empty() ? sizes.size() : scales.size()) != count) return std::nullopt;
   const auto first = static_cast<long>(size.first);
   if (scales.empty()) {
-    if (is_all && !AreKept(x, sizes)) return std::nullopt;
+    if (is_all && (sizes[0] != x.dims()[0] || sizes[1] != x.dims()[1])) return std::nullopt;
     size.sizes.assign(sizes.begin() + first, sizes.end());
   } else {
     if (is_all && (scales[0] != 1 || scales[1] != 1)) return std::nullopt;
@@ -237,7 +251,10 @@ bool SamplesAlike(const Settings& settings, const ImageSize& size) {
     return !size.scales.empty() && std::ranges::all_of(size.scales, fits);
   };
   if (settings.mode == "nearest") {
-    if (settings.coordinates == "asymmetric") return settings.nearest == "floor";
+    if (settings.coordinates == "asymmetric") {
+      return settings.nearest == "floor" ||
+             (settings.nearest == "simple" && all_scales([](double scale) { return scale >= 1; }));
+    }
     return settings.coordinates == "half_pixel" && settings.nearest == "round_prefer_floor" &&
            all_scales([](double scale) { return scale == std::floor(scale); });
   }
@@ -266,12 +283,14 @@ Variable ResizedImage(const OnnxNode& node, const Variable& x, const Settings& s
         node.In(*size.input), {.axes = {0}, .starts = {size.first}, .ends = {size.first + 2}});
     op.SetInput("OutSize", {layers::Cast(sizes, DType::kInt32).name()});
   } else if (size.scales.empty()) {
-    op.SetAttr("out_h", static_cast<int32_t>(size.sizes[0]));
-    op.SetAttr("out_w", static_cast<int32_t>(size.sizes[1]));
+    op.SetAttr("out_h", size.sizes[0]);
+    op.SetAttr("out_w", size.sizes[1]);
   } else {
     op.SetAttr("scale", std::vector<float>(size.scales.begin(), size.scales.end()));
   }
-  return node.Emit(std::move(op));
+  const Variable resized = node.Emit(std::move(op));
+  // A run refuses sizes with another N or C.
+  return size.input && size.first > 0 ? layers::ReshapeTo(resized, node.In(*size.input)) : resized;
 }
 
 void ResizeBy(const OnnxNode& node, bool is_resize, const std::vector<double>& scales,

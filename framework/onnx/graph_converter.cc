@@ -79,12 +79,11 @@ int64_t OnnxFrame::ReaderCount(const std::string& name) const {
   return found == readers_.end() ? 0 : found->second;
 }
 
-std::set<std::string> OnnxFrame::OuterNames() const {
-  std::set<std::string> names;
+bool OnnxFrame::IsOuter(const std::string& name) const {
   for (const OnnxFrame* frame = outer_; frame != nullptr; frame = frame->outer_) {
-    for (const auto& [name, value] : frame->values_) names.insert(name);
+    if (frame->values_.contains(name)) return true;
   }
-  return names;
+  return false;
 }
 
 GraphConverter::GraphConverter(const onnx::ModelProto& model, const std::string& path,
@@ -97,18 +96,18 @@ GraphConverter::GraphConverter(const onnx::ModelProto& model, const std::string&
 
 void GraphConverter::Complain(bool is_unsupported, const std::string& problem) {
   // A function, or a body that is converted twice, may have it in each place.
-  if (std::ranges::find(problems_, problem) != problems_.end()) return;
-  ++problem_count_;
+  if (!known_problems_.insert(problem).second) return;
   all_are_unsupported_ = all_are_unsupported_ && is_unsupported;
   if (problems_.size() < kMostProblems) problems_.push_back(problem);
 }
 
 void GraphConverter::ThrowProblems() const {
   if (problems_.empty()) return;
-  std::string text = StrCat(problem_count_, problem_count_ == 1 ? " part" : " parts",
-                            " of the model can't be imported:");
+  const size_t count = known_problems_.size();
+  std::string text =
+      StrCat(count, count == 1 ? " part" : " parts", " of the model can't be imported:");
   for (const std::string& problem : problems_) text += "\n  " + problem;
-  if (problem_count_ > problems_.size()) text += "\n  …";
+  if (count > problems_.size()) text += "\n  …";
   Throw(all_are_unsupported_ ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument, text);
 }
 
@@ -136,7 +135,8 @@ void GraphConverter::AddInitializers(const onnx::GraphProto& graph, OnnxFrame* f
 }
 
 void GraphConverter::ConvertNodes(const onnx::GraphProto& graph, OnnxFrame* frame) {
-  const std::vector<int> order = OnnxNodeOrder(graph, frame->OuterNames());
+  const std::vector<int> order =
+      OnnxNodeOrder(graph, [&](const std::string& name) { return frame->IsOuter(name); });
   if (frame->gives_names) {
     for (const onnx::NodeProto& node : graph.node()) {
       for (const std::string& name : node.output()) {
@@ -240,14 +240,14 @@ void GraphConverter::ConvertCall(const onnx::FunctionProto& function, const onnx
                                  OnnxFrame* frame) {
   SKIFF_ENFORCE(depth_ < kMostDepth, kUnimplemented, "functions call each other more than ",
                 kMostDepth, " deep");
-  inlined_nodes_ += function.node_size();
+  const onnx::GraphProto graph = LocalFunctions::GraphOf(function, node);
+  inlined_nodes_ += OnnxNodeCount(graph);
   SKIFF_ENFORCE(inlined_nodes_ <= kMostInlinedNodes, kUnimplemented, "functions have more than ",
                 kMostInlinedNodes, " nodes");
   SKIFF_ENFORCE(
       node.input_size() <= function.input_size() && node.output_size() <= function.output_size(),
       kInvalidArgument, "has ", node.input_size(), " inputs and ", node.output_size(),
       " outputs, its function has ", function.input_size(), " and ", function.output_size());
-  const onnx::GraphProto graph = LocalFunctions::GraphOf(function, node);
   OnnxFrame inner(graph, OnnxOpset(function.opset_import(), frame->opset));
   for (int i = 0; i < function.input_size(); ++i) {
     const bool is_given = i < node.input_size() && !node.input(i).empty();

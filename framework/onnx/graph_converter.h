@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "framework/onnx/graph_builder.h"
@@ -36,8 +36,8 @@ class OnnxFrame {
   // Lets a name be that of a value from elsewhere.
   void Alias(const std::string& name, OnnxValuePtr value);
   int64_t ReaderCount(const std::string& name) const;
-  // Returns the names of the frames around this one.
-  std::set<std::string> OuterNames() const;
+  // Returns whether a graph around this one has a value of that name.
+  bool IsOuter(const std::string& name) const;
 
  private:
   OnnxFrame* outer_ = nullptr;
@@ -75,7 +75,7 @@ class GraphConverter {
   int depth_ = 0;  // of functions
   int64_t inlined_nodes_ = 0;
   std::vector<std::string> problems_;
-  size_t problem_count_ = 0;
+  std::unordered_set<std::string> known_problems_;
   bool all_are_unsupported_ = true;
 };
 

@@ -60,8 +60,8 @@ void CountReaders(const onnx::GraphProto& graph, std::unordered_map<std::string,
 
 class Sorter {
  public:
-  Sorter(const onnx::GraphProto& graph, const std::set<std::string>& outer)
-      : graph_(graph), given_(outer.begin(), outer.end()) {
+  Sorter(const onnx::GraphProto& graph, const std::function<bool(const std::string&)>& is_outer)
+      : graph_(graph), is_outer_(is_outer) {
     std::unordered_set<std::string> own;
     for (const auto& input : graph.input()) AddGiven(input.name(), "input", &own);
     own.clear();
@@ -109,11 +109,13 @@ class Sorter {
     given_.insert(name);
   }
 
+  bool IsGiven(const std::string& name) const { return given_.contains(name) || is_outer_(name); }
+
   void FindMakers() {
     for (int i = 0; i < graph_.node_size(); ++i) {
       for (const std::string& name : graph_.node(i).output()) {
         if (name.empty()) continue;
-        if (given_.contains(name) || !makers_.emplace(name, i).second) {
+        if (IsGiven(name) || !makers_.emplace(name, i).second) {
           Complain("\"", name, "\", which ", Named(graph_, i), " makes, is there already");
         }
       }
@@ -131,19 +133,20 @@ class Sorter {
         if (maker != makers_.end()) {
           readers_[static_cast<size_t>(maker->second)].push_back(i);
           ++waits_for_[static_cast<size_t>(i)];
-        } else if (!given_.contains(name)) {
+        } else if (!IsGiven(name)) {
           Complain("\"", name, "\", which ", Named(graph_, i), " reads, is made by nothing");
         }
       }
     }
     for (const auto& output : graph_.output()) {
-      if (!makers_.contains(output.name()) && !given_.contains(output.name())) {
+      if (!makers_.contains(output.name()) && !IsGiven(output.name())) {
         Complain("the output \"", output.name(), "\" is made by nothing");
       }
     }
   }
 
   const onnx::GraphProto& graph_;
+  const std::function<bool(const std::string&)>& is_outer_;
   Names given_;
   std::unordered_map<std::string, int> makers_;
   std::vector<std::vector<int>> readers_;
@@ -154,8 +157,20 @@ class Sorter {
 
 }  // namespace
 
-std::vector<int> OnnxNodeOrder(const onnx::GraphProto& graph, const std::set<std::string>& outer) {
-  return Sorter(graph, outer).Sort();
+std::vector<int> OnnxNodeOrder(const onnx::GraphProto& graph,
+                               const std::function<bool(const std::string&)>& is_outer) {
+  return Sorter(graph, is_outer).Sort();
+}
+
+int64_t OnnxNodeCount(const onnx::GraphProto& graph) {
+  int64_t count = graph.node_size();
+  for (const auto& node : graph.node()) {
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) count += OnnxNodeCount(attribute.g());
+      for (const auto& inner : attribute.graphs()) count += OnnxNodeCount(inner);
+    }
+  }
+  return count;
 }
 
 std::unordered_map<std::string, int64_t> OnnxReaderCounts(const onnx::GraphProto& graph) {

@@ -98,7 +98,7 @@ std::vector<int64_t> Importer::FeedDims(const onnx::ValueInfoProto& input) const
   std::vector<int64_t> dims;
   for (const auto& dim : input.type().tensor_type().shape().dim()) {
     // Some writers mean an unknown dim by 0 or -1.
-    const bool is_known = dim.has_dim_value() && dim.dim_value() >= 0;
+    const bool is_known = dim.has_dim_value() && dim.dim_value() > 0;
     dims.push_back(is_known ? dim.dim_value() : -1);
   }
   const auto wanted = options_.feed_dims.find(input.name());
@@ -142,7 +142,7 @@ void Importer::CheckOutput(const onnx::ValueInfoProto& output, const Var& var) {
   std::string said;
   for (size_t i = 0; i < rank; ++i) {
     const auto& dim = type.shape().dim(static_cast<int>(i));
-    const int64_t expected = dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1;
+    const int64_t expected = dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : -1;
     said += StrCat(i == 0 ? "" : ", ", expected);
     fits = fits && (expected < 0 || var.dims[i] < 0 || var.dims[i] == expected);
   }

@@ -271,11 +271,10 @@ int64_t OnnxNode::Axis(int64_t axis, size_t rank) const {
 }
 
 DType OnnxNode::DTypeOfOnnx(int64_t data_type) const {
-  const auto dtype = DTypeFromOnnx(static_cast<int32_t>(data_type));
-  if (!dtype) {
-    Unsupported("makes ", OnnxTypeName(static_cast<int32_t>(data_type)),
-                ", which Skiff doesn't have");
-  }
+  const auto number = static_cast<int32_t>(data_type);
+  if (number != data_type) Invalid("names the dtype ", data_type);
+  const auto dtype = DTypeFromOnnx(number);
+  if (!dtype) Unsupported("makes ", OnnxTypeName(number), ", which Skiff doesn't have");
   return widens_half() && IsHalf(*dtype) ? DType::kFloat32 : *dtype;
 }
 

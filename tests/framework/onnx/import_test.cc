@@ -121,6 +121,60 @@ TEST(ImportOnnx, ResizesImagesToTheExtentsOfOthers) {
   EXPECT_THAT(OfSmallImage(builder), ElementsAre(1, 2, 1.5, 2.5, 2.5, 3.5, 3, 4));
 }
 
+TEST(ImportOnnx, RefusesARunWithSizesOfAnotherBatch) {
+  ModelBuilder builder;
+  builder.Input("x", {-1, 1, -1, -1});
+  builder.Input("of", {-1, 1, -1, -1});
+  builder.Node("Shape", {"of"}, {"sizes"});
+  onnx::NodeProto* node = builder.Node("Resize", {"x", "", "", "sizes"}, {"y"});
+  SetString("coordinate_transformation_mode", "asymmetric", node);
+  SetString("nearest_mode", "floor", node);
+  builder.Output("y", {-1, 1, -1, -1});
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  const auto run = [&](int64_t batch) {
+    const FeedList feeds = {{"x", Tensor::FromValues<float>({1, 1, 1, 2}, {1, 2})},
+                            {"of", Tensor(Shape({batch, 1, 2, 2}), DType::kFloat32)}};
+    return exe.Run(*model.program, feeds, {"y"})[0].ToVector<float>();
+  };
+  EXPECT_THAT(run(1), ElementsAre(1, 2, 1, 2));
+  EXPECT_THROW(run(2), Error);
+}
+
+// The column of 0 … 8 that is the only one left.
+float OnlyColumn(const std::function<void(ModelBuilder*)>& add_resize) {
+  ModelBuilder builder;
+  builder.Input("x", {1, 9});
+  add_resize(&builder);
+  builder.Output("y", {1, -1});
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  const Tensor x = Tensor::FromValues<float>({1, 9}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+  return exe.Run(*model.program, {{"x", x}}, {"y"})[0].data<float>()[0];
+}
+
+TEST(ImportOnnx, ResizesByTheExactRatioOfSizes) {
+  EXPECT_EQ(OnlyColumn([](ModelBuilder* builder) {
+              builder->Ints("sizes", {1, 1});
+              onnx::NodeProto* node = builder->Node("Resize", {"x", "", "", "sizes"}, {"y"});
+              SetString("nearest_mode", "floor", node);
+            }),
+            4);
+}
+
+TEST(ImportOnnx, OldResizeRoundsUpWhereElementsBecomeFewer) {
+  ModelBuilder builder;
+  builder.model.mutable_opset_import(0)->set_version(10);
+  builder.Input("x", {1, 4});
+  builder.Floats("scales", {2}, {1, 0.6f});
+  builder.Node("Resize", {"x", "scales"}, {"y"});
+  builder.Output("y", {1, 2});
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  const Tensor x = Tensor::FromValues<float>({1, 4}, {1, 2, 3, 4});
+  EXPECT_THAT(exe.Run(*model.program, {{"x", x}}, {"y"})[0].ToVector<float>(), ElementsAre(1, 3));
+}
+
 TEST(ImportOnnx, PadsImagesOfUnknownExtents) {
   ModelBuilder builder;
   builder.Ints("pads", {0, 0, 0, 1, 0, 0, 0, 0});
