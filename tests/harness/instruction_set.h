@@ -10,8 +10,8 @@ namespace skiff::harness {
 // Returns the instruction sets that kernels are compiled for (Highway's targets), the best first.
 std::vector<int64_t> CompiledInstructionSets();
 
-// Returns the compiled instruction sets that this machine and the limit leave, the best first. Call it, and make a
-// limit, once the registry of ops is there: that applies SKIFF_MAX_ISA.
+// Returns the compiled instruction sets that this machine and the limit leave, the best first. Call
+// it, and make a limit, once the registry of ops is there: that applies SKIFF_MAX_ISA.
 std::vector<int64_t> InstructionSets();
 
 // Returns a name such as "AVX2".
