@@ -123,6 +123,9 @@ class Merging {
     for (size_t i = 0; i < from.size(); ++i) {
       if (!from[i]) continue;
       merged_[from[i]] = to[i];
+      // Whoever computes known contents anew needs those of all inputs.
+      auto& contents = plan_[to[i]].meta.contents;
+      if (contents == nullptr) contents = ValueOf(from[i]).meta.contents;
       // The result now lives longer, which makes more merges free of cost.
       last_[to[i]] = std::max(last_[to[i]], last_[from[i]]);
     }

@@ -42,10 +42,28 @@ DEFINE_int64(mutant, -1, "says what this mutant does, and tries no others");
 namespace skiff::fuzz {
 namespace {
 
-// The first case of each op that has a form in ONNX.
+// A file for each process that runs mutants.
+InferenceModel Import(const std::string& bytes, const TempDirectory& directory, Scope* scope) {
+  const std::string path = StrCat(directory.path(), "/", getpid(), ".onnx");
+  AtomicWriteFile(path, bytes);
+  return ImportOnnx(path, scope);
+}
+
+bool IsImported(const std::string& bytes, const TempDirectory& directory) {
+  Scope scope;
+  try {
+    Import(bytes, directory, &scope);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// The first case of each op that has a form in ONNX, if the import has it, too.
 const std::vector<onnx::ModelProto>& Seeds() {
   static const std::vector<onnx::ModelProto>& seeds = *[] {
     auto* models = new std::vector<onnx::ModelProto>;
+    const TempDirectory directory;
     std::set<std::string> types;
     for (const harness::OpCase& op_case : harness::AllCases()) {
       const bool has_form = onnx_export::ExporterTable::All().Find(op_case.type) != nullptr;
@@ -53,8 +71,9 @@ const std::vector<onnx::ModelProto>& Seeds() {
       if (!types.insert(op_case.type).second) continue;
       const onnx_tests::CaseModel model =
           onnx_tests::MakeCaseModel(op_case, op_case.dtypes.front(), false);
-      const onnx_tests::ExportedCase exported = onnx_tests::ExportCase(model, {});
-      if (!exported.bytes.empty()) models->push_back(ParseOnnxModel(exported.bytes, op_case.type));
+      const std::string bytes = onnx_tests::ExportCase(model, {}).bytes;
+      if (bytes.empty() || !IsImported(bytes, directory)) continue;
+      models->push_back(ParseOnnxModel(bytes, op_case.type));
     }
     return models;
   }();
@@ -100,14 +119,11 @@ MutantReport CheckImported(InferenceModel model, const Scope& scope) {
   return CheckMutant(mutant);
 }
 
-// A file for each process that runs mutants.
 MutantReport CheckOnnxMutant(const TempDirectory& directory, const OnnxMutant& mutant) {
-  const std::string path = StrCat(directory.path(), "/", getpid(), ".onnx");
-  AtomicWriteFile(path, mutant.bytes);
   Scope scope;
   InferenceModel model;
   try {
-    model = ImportOnnx(path, &scope);
+    model = Import(mutant.bytes, directory, &scope);
   } catch (const Error&) {
     return {.end = MutantReport::End::kCodec,
             .problem = scope.Names().empty() ? "" : "a refused import has changed the scope"};
