@@ -12,6 +12,7 @@
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/builder/tensor_array.h"
+#include "framework/onnx/local_functions.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/recurrence.h"
 #include "framework/tensor/dims_agree.h"
@@ -92,12 +93,14 @@ void If(const OnnxNode& node) {
 }
 
 // Returns whether the body's condition is true whatever the data are: it is the one that the body
-// gets, or a constant.
+// gets, or a constant. It takes nodes for ONNX's ops, which
+// CountedLoop enforces.
 bool GoesOn(const OnnxNode& node, const onnx::GraphProto& body) {
   std::string name = body.output(0).name();
   for (int i = body.node_size(); i-- > 0;) {
     const onnx::NodeProto& maker = body.node(i);
     if (maker.output_size() == 0 || maker.output(0) != name) continue;
+    if (!IsOnnxDomain(maker.domain())) return false;
     if (maker.op_type() == "Constant" && maker.attribute_size() == 1) {
       const onnx::TensorProto& value = maker.attribute(0).t();
       const bool is_true = value.int32_data_size() == 1 ? value.int32_data(0) != 0
@@ -176,6 +179,10 @@ void CountedLoop(const OnnxNode& node, const LoopForm& form) {
     Variables states;
     for (const Variable& initial : form.initial) states.push_back(rnn.Memory(initial));
     const Values results = Iterate(node, form, number, states);
+    if (!form.never_runs && FlagOf(node, results[0]->known.get()) != true) {
+      // A function of the file may have the name of an op of ONNX.
+      node.Unsupported("the condition of its body isn't known to be true");
+    }
     const Variables made = VariablesOf(node, {results.begin() + 1, results.end()});
     for (size_t i = 0; i < states.size(); ++i) rnn.UpdateMemory(states[i], made[i]);
     for (size_t i = 0; i < node.output_count(); ++i) {

@@ -1,6 +1,7 @@
 // Ops that work element by element.
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "framework/builder/activation.h"
@@ -47,22 +48,39 @@ void UnaryNumber(const OnnxNode& node) {
 
 Variable NegOf(const Variable& x, layers::Site) { return -x; }
 Variable TanOf(const Variable& x, layers::Site) { return layers::Sin(x) / layers::Cos(x); }
+// Near the largest numbers e^x overflows and its half doesn't. So the hyperbolic functions are
+// products of two factors, each of its own half of x: the gradients are finite where the results
+// are.
 Variable SinhOf(const Variable& x, layers::Site) {
-  const Variable e = layers::Expm1(x);
-  return (e + e / (e + 1.0)) * 0.5;
+  const Variable a = x * 0.5;
+  const Variable b = x * 0.5;
+  return (layers::Expm1(a) - layers::Expm1(-a)) * 0.5 * (layers::Exp(b) + layers::Exp(-b));
 }
-Variable CoshOf(const Variable& x, layers::Site) {
-  return (layers::Exp(x) + layers::Exp(-x)) * 0.5;
+Variable HalfExp(const Variable& x) { return layers::Exp(x * 0.5) * 0.5 * layers::Exp(x * 0.5); }
+Variable CoshOf(const Variable& x, layers::Site) { return HalfExp(x) + HalfExp(-x); }
+
+// Returns function(x), or log(2x) where x is so large that this is the same, and x² may overflow.
+// Both get harmless numbers for the elements of the other, so that gradients stay finite.
+template <typename Function>
+Variable OrLogOfTwice(const Variable& x, const Function& function) {
+  const double limit = x.dtype() == DType::kFloat64 ? 1e9 : IsHalf(x.dtype()) ? 100 : 1e4;
+  const Variable is_large = x > limit;
+  const Variable large = layers::Log(layers::Where(is_large, x, limit)) + std::numbers::ln2;
+  return layers::Where(is_large, large, function(layers::Where(is_large, 2.0, x)));
 }
 Variable AsinhOf(const Variable& x, layers::Site) {
-  const Variable size = layers::Abs(x);
-  const Variable square = layers::Square(x);
-  const Variable root = layers::Sqrt(square + 1.0);
-  return layers::Sign(x) * layers::Log1p(size + square / (root + 1.0));
+  const Variable is_negative = x < 0.0;
+  const auto signed_as_x = [&](const Variable& y) { return layers::Where(is_negative, -y, y); };
+  return signed_as_x(OrLogOfTwice(signed_as_x(x), [](const Variable& size) {
+    const Variable square = layers::Square(size);
+    return layers::Log1p(size + square / (layers::Sqrt(square + 1.0) + 1.0));
+  }));
 }
 Variable AcoshOf(const Variable& x, layers::Site) {
-  const Variable above = x - 1.0;
-  return layers::Log1p(above + layers::Sqrt(above * (x + 1.0)));
+  return OrLogOfTwice(x, [](const Variable& number) {
+    const Variable above = number - 1.0;
+    return layers::Log1p(above + layers::Sqrt(above * (number + 1.0)));
+  });
 }
 Variable AtanhOf(const Variable& x, layers::Site) {
   return (layers::Log1p(x) - layers::Log1p(-x)) * 0.5;

@@ -7,6 +7,7 @@
 #include "framework/base/element_count.h"
 #include "framework/builder/tensor.h"
 #include "framework/onnx/onnx_node.h"
+#include "framework/onnx/shape_dims.h"
 
 namespace skiff {
 namespace {
@@ -124,7 +125,7 @@ void EyeLike(const OnnxNode& node) {
     node.Unsupported("makes a matrix of ", MultiplyCounts(rows, columns),
                      " elements, expected at most ", kMostConstant);
   }
-  const int64_t k = node.Int("k", 0);
+  const int64_t k = Within32(node.Int("k", 0));
   std::vector<int32_t> values;
   for (int64_t i = 0; i < rows * columns; ++i) values.push_back(i / columns + k == i % columns);
   const DType dtype = node.HasAttr("dtype") ? node.DTypeOfOnnx(node.Int("dtype", 0)) : x.dtype();

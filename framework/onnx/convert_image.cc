@@ -27,7 +27,7 @@ void DepthToSpace(const OnnxNode& node) {
   const Variable x = node.In(0);
   const Ints d = ImageDims(node, x);
   const int64_t b = node.Int("blocksize", 0);
-  if (b < 1 || b > d[1] || d[1] % (b * b) != 0) {
+  if (b < 1 || b > d[1] / b || d[1] % (b * b) != 0) {
     node.Invalid("blocksize = ", b, ", expected one whose square divides the ", d[1], " channels");
   }
   const bool depth_first = node.String("mode", "DCR") == "DCR";

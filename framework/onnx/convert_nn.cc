@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/builder/control.h"
 #include "framework/builder/math.h"
 #include "framework/builder/tensor.h"
 #include "framework/onnx/normalization_ops.h"
@@ -241,9 +242,10 @@ void LpNormalization(const OnnxNode& node) {
   const int64_t p = node.Int("p", 2);
   if (p != 1 && p != 2) node.Invalid("p = ", p);
   const layers::ReduceOptions options = {.dims = {axis}, .keep_dim = true};
-  const Variable norm = p == 1 ? layers::ReduceSum(layers::Abs(x), options)
-                               : layers::Sqrt(layers::ReduceSum(layers::Square(x), options));
-  node.Out(0, x / norm);
+  const Variable sum = layers::ReduceSum(p == 1 ? layers::Abs(x) : layers::Square(x), options);
+  // Zeros stay zeros.
+  const Variable divisor = layers::Where(layers::Equal(sum, 0.0), 1.0, sum);
+  node.Out(0, x / (p == 1 ? divisor : layers::Sqrt(divisor)));
 }
 
 void Lrn(const OnnxNode& node) {

@@ -147,6 +147,7 @@ void CenterCropPad(const OnnxNode& node) {
     const auto axis = static_cast<size_t>(node.Axis(axes[i], rank));
     const int64_t extent = x.dims()[axis];
     if (extent < 0) node.Unsupported("crops an axis whose extent only a run knows");
+    if (extents[i] < 0) node.Invalid("asks for an extent of ", extents[i]);
     const int64_t missing = extents[i] - extent;
     // What can't be halved is missing at the end, and cut at the front of the rest.
     before[axis] = missing >= 0 ? missing / 2 : -(-missing / 2);

@@ -1,8 +1,10 @@
 // Pooling.
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 
+#include "framework/base/element_count.h"
 #include "framework/builder/activation.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
@@ -17,9 +19,6 @@ using Ints = std::vector<int64_t>;
 
 // What a pool makes of the elements in a window.
 enum class Pooling { kMax, kSum, kAverage, kAverageOfInput };
-
-// Below all numbers that a network computes; padding with -inf would make NaN of -inf * 0.
-constexpr float kLowest = -3.402823466e38f;
 
 int64_t ReachOf(const OnnxWindow& w, size_t i) { return (w.kernel[i] - 1) * w.dilations[i] + 1; }
 
@@ -62,7 +61,8 @@ Variable PooledAlong(const OnnxNode& node, const Variable& x, const OnnxWindow& 
   Ints border(2 * x.dims().size(), 0);
   border[2 * static_cast<size_t>(dim) + 1] = 1;
   const bool is_max = pooling == Pooling::kMax;
-  const Variable padded = layers::Pad(x, border, is_max ? kLowest : 0.0f);
+  const Variable padded =
+      layers::Pad(x, border, is_max ? -std::numeric_limits<float>::infinity() : 0.0f);
   const auto count = static_cast<int64_t>(places.size());
   const Variable picked = layers::Gather(padded, layers::AssignValue({count}, places), dim);
   Ints dims(x.dims().size() + 1, 0);
@@ -175,11 +175,11 @@ void MaxUnpool(const OnnxNode& node) {
   // The extents that the indices are for; others get zeros behind.
   Ints extents;
   for (size_t i = 0; i < 2; ++i) {
-    extents.push_back((x.dims()[i + 2] - 1) * w.strides[i] + w.kernel[i] - w.before[i] -
-                      w.after[i]);
+    extents.push_back(MultiplyCounts(x.dims()[i + 2] - 1, w.strides[i]) + w.kernel[i] -
+                      w.before[i] - w.after[i]);
     if (extents[i] < 1) node.Invalid("its output has the extent ", extents[i]);
   }
-  const Variable before = PixelsBefore(x, extents[0] * extents[1]);
+  const Variable before = PixelsBefore(x, MultiplyCounts(extents[0], extents[1]));
   const Variable y = layers::MaxUnpool2d(x, AsImages(node.In(1), given) - before,
                                          {.kernel = {w.kernel[0], w.kernel[1]},
                                           .output_size = layers::Extent2d(extents[0], extents[1])});
@@ -230,6 +230,7 @@ void LpPool(const OnnxNode& node) {
   OnnxWindow w = WindowOf(node, x, node.IntList("kernel_shape"));
   ApplyAutoPad(node, x, &w);
   const auto p = static_cast<float>(node.Int("p", 2));
+  if (p < 1) node.Invalid("p = ", p, ", expected at least 1");
   const Variable powers = layers::Pow(layers::Abs(x), p);
   const Variable sums =
       PooledByPicking(node, powers, w, node.Int("ceil_mode", 0) != 0, Pooling::kSum);

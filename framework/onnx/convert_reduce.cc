@@ -99,8 +99,8 @@ void ReduceLogSumExp(const OnnxNode& node) {
 void CumSum(const OnnxNode& node) {
   node.CheckInputs(2, 2);
   const Variable x = node.In(0);
-  const auto axis = static_cast<int64_t>(node.Number(1, 0));
-  node.Out(0, layers::Cumsum(x, {.axis = node.Axis(axis, x.dims().size()),
+  const int64_t axis = node.Axis(node.WholeNumber(1, 0), x.dims().size());
+  node.Out(0, layers::Cumsum(x, {.axis = axis,
                                  .exclusive = node.Int("exclusive", 0) != 0,
                                  .reverse = node.Int("reverse", 0) != 0}));
 }

@@ -1,6 +1,7 @@
 // Ops that reshape, join, split and repeat tensors.
 #include <algorithm>
 #include <numeric>
+#include <source_location>
 #include <utility>
 #include <vector>
 
@@ -96,18 +97,17 @@ void Squeeze(const OnnxNode& node) {
   Ints dropped;
   if (axes) {
     for (const int64_t axis : *axes) dropped.push_back(node.Axis(axis, x.dims().size()));
-    // Skiff leaves axes of another extent as they are.
-    for (const int64_t axis : dropped) {
-      const int64_t extent = x.dims()[static_cast<size_t>(axis)];
-      if (extent >= 0 && extent != 1) node.Invalid("axis ", axis, " has the extent ", extent);
-    }
     if (dropped.empty()) return node.OutSame(0, 0);
   } else if (std::ranges::count(x.dims(), -1) > 0) {
     node.Unsupported("drops the axes of extent 1, but some extents are known only in a run");
   } else if (std::ranges::count(x.dims(), 1) == 0) {
     return node.OutSame(0, 0);
   }
-  node.Out(0, layers::Squeeze(x, dropped));
+  Op op("squeeze2");
+  op.SetInput("X", {x.name()}).SetAttr("axes", dropped).SetAttr("strict", true);
+  const LayerCall layer(op.type, "", std::source_location::current());
+  op.SetOutput("XShape", {layer.NewSavedOutput()});
+  node.Out(0, layer.AppendFor(std::move(op)));
   if (x.dims().size() <= 1) node.OutPartlyKnown(0, node.PartlyKnownInts(0));
 }
 
@@ -226,9 +226,8 @@ void Tile(const OnnxNode& node) {
 
 void Trilu(const OnnxNode& node) {
   const Variable x = node.In(0);
-  const auto k = static_cast<int64_t>(node.Number(1, 0));
-  node.Out(0,
-           node.Int("upper", 1) != 0 ? layers::Triu(x, Within32(k)) : layers::Tril(x, Within32(k)));
+  const int64_t k = Within32(node.WholeNumber(1, 0));
+  node.Out(0, node.Int("upper", 1) != 0 ? layers::Triu(x, k) : layers::Tril(x, k));
 }
 
 }  // namespace

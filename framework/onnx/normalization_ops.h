@@ -8,7 +8,7 @@
 namespace skiff {
 
 // Rows are the dims of x from `axis` on. Scale and shift have the dims of a row, in any shape; they
-// may be undefined. An RMS norm has no shift.
+// may be undefined. An RMS norm has no shift. The axis is in [1, rank of x).
 struct NormalizationOp {
   Variable x;
   Variable scale;

@@ -1,5 +1,6 @@
 #include "framework/onnx/onnx_node.h"
 
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -128,6 +129,15 @@ double OnnxNode::Number(size_t i, double fallback) const {
     default:
       Unsupported("input ", i, " is a number of ", known->dtype());
   }
+}
+
+int64_t OnnxNode::WholeNumber(size_t i, int64_t fallback) const {
+  if (!Has(i)) return fallback;
+  const double number = Number(i, 0);
+  // A double would round it.
+  if (Known(i)->dtype() == DType::kInt64) return Known(i)->Item<int64_t>();
+  if (!(std::abs(number) < 0x1p63)) Invalid("input ", i, " is ", number, ", expected an int64");
+  return static_cast<int64_t>(number);
 }
 
 const AttributeProto* OnnxNode::Find(std::string_view name) const {

@@ -86,6 +86,8 @@ class OnnxNode {
   std::vector<int64_t> Ints(size_t i) const;
   // Returns the one number of an input, or `fallback` if it is absent. Refuses others.
   double Number(size_t i, double fallback) const;
+  // The same, but cuts off the fraction of a float. Refuses one that is beyond int64.
+  int64_t WholeNumber(size_t i, int64_t fallback) const;
 
   bool HasAttr(std::string_view name) const { return Find(name) != nullptr; }
   int64_t Int(std::string_view name, int64_t fallback) const;

@@ -10,7 +10,8 @@
 
 namespace skiff {
 
-// Returns the last of the states [steps, …] of a recurrence, `initial` if it has no steps.
+// Returns the last of the states [steps, …] of a recurrence, `initial` if it has no steps. Dim 0 of
+// `states` must mean steps: where it isn't known to be above 0, `initial` is put before it.
 Variable LastState(const Variable& initial, const Variable& states);
 
 // Returns 0, 1, … before `count`, an int64 [1]. A run plans what follows when it knows the count.
@@ -38,11 +39,14 @@ struct WeightRows {
 // Returns rows of W, R or B (inputs 1 to 3) of a direction, one range after the other. If they are
 // constants, or weights that nothing else reads, the rows are made here, and a weight is a
 // parameter of its own: its name is that of the file, `suffix`, and ".reverse" for direction 1.
+// Refuses an input whose dims aren't [directions, gates · hidden, …] of the layer (of B, twice as
+// many rows).
 Variable RowsOf(const OnnxNode& node, const RecurrentLayer& layer, size_t input, int64_t direction,
                 const std::vector<WeightRows>& rows, const std::string& suffix);
 
 // Returns input i, a state of each direction [directions, batch, hidden] for the sequences x [time,
-// batch, …]; zeros if it is absent.
+// batch, …]; zeros if it is absent. Throws Error (kInvalidArgument) if the batch comes first and
+// the input is of another rank.
 Variable FirstState(const OnnxNode& node, const RecurrentLayer& layer, size_t i, const Variable& x);
 
 // What a layer makes of sequences.
@@ -52,7 +56,7 @@ struct RecurrentResults {
 };
 
 // Appends a layer as a loop over the steps of x [time, batch, width], for what the op rnn doesn't
-// have.
+// have. Refuses the node if it has an activation without an op, or weights as RowsOf refuses them.
 RecurrentResults WrittenOut(const OnnxNode& node, const RecurrentLayer& layer, const Variable& x);
 
 }  // namespace skiff

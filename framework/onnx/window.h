@@ -19,7 +19,8 @@ struct OnnxWindow {
 // Returns the window that the attributes of a node describe, without auto_pad. Refuses other
 // numbers of axes, numbers that don't fit them, and negative pads.
 OnnxWindow WindowOf(const OnnxNode& node, const Variable& x, std::vector<int64_t> kernel);
-// Replaces the pads by those that auto_pad asks for, of a window that moves over x.
+// Replaces the pads by those that auto_pad asks for, of a window that moves over x. Refuses an
+// extent that only a run knows where the window has a stride, and other values of auto_pad.
 void ApplyAutoPad(const OnnxNode& node, const Variable& x, OnnxWindow* window);
 
 // Adds the axis of height to a window over sequences.
@@ -30,7 +31,8 @@ std::vector<int64_t> PaddingsOf(const OnnxWindow& window);
 Variable AsImages(const Variable& x, const OnnxWindow& window);
 Variable FromImages(const Variable& y, const OnnxWindow& window);
 
-// Returns x pooled by "max" or "avg".
+// Returns x pooled by "max" or "avg". Kernel, strides and pads have 3 numbers for volumes, 2 for
+// images, and 2 for sequences, by MakeTwoAxes. Dilations don't count.
 Variable PooledBy(const OnnxNode& node, const Variable& x, const OnnxWindow& window,
                   const std::string& type, bool ceil_mode, bool exclusive);
 

@@ -1,7 +1,8 @@
 // squeeze2: Out = X without axes of extent 1.
 //
 // Source: Fluid's squeeze2. `axes` names the axes to drop. One whose extent isn't 1 stays, and an
-// unknown extent counts as 1. Without `axes`, every axis of extent 1 is dropped.
+// unknown extent counts as 1. Without `axes`, every axis of extent 1 is dropped. Skiff adds
+// `strict`.
 #include <algorithm>
 
 #include "operators/tensor/kernels/data_movement.h"
@@ -12,10 +13,13 @@ namespace {
 void InferSqueeze(OpContext& context) {
   const Shape& x = context.Input("X").shape;
   const std::vector<int64_t> axes = context.IntsAttr("axes");
+  const bool strict = context.Attr<bool>("strict");
   std::array<bool, Shape::kMaxRank> drop{};
   for (const int64_t given : axes) {
     const int axis = NormalizeAxis(given, x.rank(), "squeeze2: axes");
     drop[axis] = x[axis] == 1 || x[axis] < 0;
+    SKIFF_ENFORCE(drop[axis] || !strict, kInvalidArgument, "squeeze2: axis ", axis,
+                  " of X of shape ", x, " has the extent ", x[axis], ", expected 1");
   }
   Shape out;
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -35,7 +39,11 @@ void RegisterSqueeze2(OpRegistry& registry) {
   def.attrs = {{.name = "axes",
                 .type = AttrType::kInts,
                 .default_value = std::vector<int32_t>{},
-                .doc = "The axes to drop, negative from the back; empty: all of extent 1."}};
+                .doc = "The axes to drop, negative from the back; empty: all of extent 1."},
+               {.name = "strict",
+                .type = AttrType::kBool,
+                .default_value = false,
+                .doc = "Whether an axis of `axes` whose extent isn't 1 is an Error."}};
   def.infer = InferSqueeze;
   def.precision = Precision::kFollow;
   def.grad = ReshapeGradRule("squeeze2_grad");

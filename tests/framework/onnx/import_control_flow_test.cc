@@ -202,6 +202,34 @@ TEST(ImportOnnxLoop, KnowsAConditionThatStaysTrue) {
   }
 }
 
+// A function of the file that is called as an op of ONNX, and negates the condition.
+LoopModel LoopThatEndsAtOnce(const std::string& domain) {
+  LoopModel loop("count", "", {"last", "all"});
+  loop.builder.edit().Int("count", 3);
+  loop.body().Node("Identity", {"c"}, {"go_on"})->set_domain(domain);
+  onnx::FunctionProto* function = loop.builder.model.add_functions();
+  function->set_name("Identity");
+  function->set_domain(domain);
+  function->add_input("a");
+  function->add_output("b");
+  function->add_opset_import()->set_version(17);
+  onnx::NodeProto* node = function->add_node();
+  node->set_op_type("Not");
+  node->add_input("a");
+  node->add_output("b");
+  loop.builder.Output("last", {2});
+  loop.builder.Output("all", {-1, 2});
+  return loop;
+}
+
+TEST(ImportOnnxLoop, TakesNoFunctionForAnOp) {
+  const auto results = RunModel(LoopThatEndsAtOnce("my").builder, {{"x", Xs()}});
+  EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(3, 2));
+  EXPECT_EQ(results[1].shape(), Shape({1, 2}));
+  EXPECT_THAT(Refusal(ErrorCode::kUnimplemented, LoopThatEndsAtOnce("").builder),
+              HasSubstr("isn't known to be true"));
+}
+
 TEST(ImportOnnxLoop, TrainsIfItsConditionDependsOnData) {
   LoopModel loop("", "truth", {"last", "all"});
   loop.builder.edit().Bool("truth", true);

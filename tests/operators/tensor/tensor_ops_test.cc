@@ -72,6 +72,13 @@ TEST_F(TensorOps, ReshapeInfersDimsAfterAnUnknownBatchSize) {
   EXPECT_EQ(Infer(Unary("reshape2", {{"shape", Ints{0, -1}}})), (Dims{-1, 768}));
 }
 
+TEST_F(TensorOps, StrictSqueezeDropsOnlyAxesOfExtent1) {
+  Declare("x", {-1, 3});
+  EXPECT_EQ(Infer(Unary("squeeze2", {{"axes", Ints{0}}, {"strict", true}})), (Dims{3}));
+  ExpectInferenceError(Unary("squeeze2", {{"axes", Ints{0, -1}}, {"strict", true}}),
+                       "axis 1 of X of shape [-1, 3] has the extent 3, expected 1");
+}
+
 TEST_F(TensorOps, ReshapeNamesWhatDoesNotFit) {
   Declare("x", {4, 6});
   EXPECT_NE(InferenceError(Unary("reshape2", {{"shape", Ints{5, 5}}})).find("24"),
