@@ -14,8 +14,9 @@
 // CPU.
 //
 // Gradients: X@GRAD of an element is the sum of its weights times Output@GRAD; Grid@GRAD of a
-// coordinate is the sum over channels of the derivative of Output times Output@GRAD, 0 for nearest
-// and where a place was moved to the border.
+// coordinate is the sum over channels of the derivative of Output times Output@GRAD. It is 0 for
+// nearest. With a border or a reflection, that of bilinear is 0 where the coordinate isn't strictly
+// between the first and the last element, as PyTorch's; of a reflected one, the place counts.
 #include <algorithm>
 #include <memory>
 #include <string>

@@ -119,8 +119,10 @@ constexpr AxisTaps<T, TapsOf(kMode)> TapsAt(const SampledAxis& axis, T coordinat
   if constexpr (kMode != SamplingMode::kCubic) {
     at = Padded<T>(axis, at);
     if (axis.padding != SamplingPadding::kZeros) {
-      if (at.position < T(0)) at = {T(0), T(0)};
-      if (at.position > last) at = {last, T(0)};
+      // At the outer elements themselves, too: what is beyond them isn't a tap, so their weights'
+      // slopes would be those of neither side.
+      if (at.position <= T(0)) at = {T(0), T(0)};
+      if (at.position >= last) at = {last, T(0)};
     }
   }
   AxisTaps<T, kTaps> taps{};

@@ -125,7 +125,16 @@ Arrays GridSamplerReference(const GridSpec& spec, const Arrays& inputs) {
   return {{"Output", {std::move(out)}}};
 }
 
-// Grid@GRAD by differences, with all the digits that float32 has.
+// Whether bilinear sampling has a slope of 0 along an axis though its weights may change: at the
+// outer elements of an image that goes on beyond them.
+bool IsAtEnd(const GridSpec& spec, double coordinate, int64_t size) {
+  if (spec.mode != "bilinear" || spec.padding == "zeros") return false;
+  const double position = GridPadded(spec, GridPosition(spec, coordinate, size), size);
+  return position <= 0 || position >= static_cast<double>(size - 1);
+}
+
+// Grid@GRAD by differences, with all the digits that float32 has. At a whole position, the slope of
+// bilinear is that towards the next element.
 Arrays GridSamplerGradReference(const GridSpec& spec, const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& given = inputs.at("Output@GRAD")[0];
@@ -134,6 +143,7 @@ Arrays GridSamplerGradReference(const GridSpec& spec, const Arrays& inputs) {
   Array dgrid = inputs.at("Grid")[0];
   std::vector<double> grid = inputs.at("Grid")[0].values;
   const double step = 1e-6;
+  const double step_back = spec.mode == "bilinear" ? 0 : step;
   for (size_t n = 0; n < of.images; ++n) {
     for (size_t p = 0; p < of.places; ++p) {
       double* place = grid.data() + (n * of.places + p) * of.axes;
@@ -143,11 +153,15 @@ Arrays GridSamplerGradReference(const GridSpec& spec, const Arrays& inputs) {
         const double kept = place[axis];
         place[axis] = kept + step;
         slopes.push_back(GridWeightsOfPlace(spec, x.shape, place));
-        place[axis] = kept - step;
+        place[axis] = kept - step_back;
         const std::vector<double> before = GridWeightsOfPlace(spec, x.shape, place);
         place[axis] = kept;
-        for (size_t i = 0; i < of.elements; ++i)
-          slopes[axis][i] = (slopes[axis][i] - before[i]) / (2 * step);
+        const bool is_flat =
+            IsAtEnd(spec, kept, x.shape[x.shape.rank() - 1 - static_cast<int>(axis)]);
+        for (double& slope : slopes[axis]) {
+          const double change = slope - before[static_cast<size_t>(&slope - slopes[axis].data())];
+          slope = is_flat ? 0 : change / (step + step_back);
+        }
       }
       for (size_t axis = 0; axis < of.axes; ++axis)
         dgrid.values[(n * of.places + p) * of.axes + axis] = 0;
@@ -199,8 +213,8 @@ OpCase GridCase(const std::string& name, const GridSpec& spec, const Shape& x, c
 }
 
 OpCase GridGradCase(const std::string& name, const GridSpec& spec, const Shape& x,
-                    const Shape& grid) {
-  OpCase made = GridCase(name, spec, x, PlacesAround(spec, x, grid, 5));
+                    const Array& grid) {
+  OpCase made = GridCase(name, spec, x, grid);
   made.type = "grid_sampler_grad";
   made.inputs["Output@GRAD"] = {
       Uniform(GridSamplerReference(spec, made.inputs).at("Output")[0].shape, 3)};
@@ -209,6 +223,27 @@ OpCase GridGradCase(const std::string& name, const GridSpec& spec, const Shape& 
   made.gradients = {};
   made.dtypes = {DType::kFloat32};
   return made;
+}
+
+// Gradients at the ends of the axes, and at whole positions: with corners at -1, 0 and 1, with ends
+// at -0.75 and 0.75 of the axis of four elements.
+void AddGradientsAtElements(CaseList& cases) {
+  const Array of_image = Values({1, 2, 4, 2}, {-1, -1, 1, 1, 0, -0.75, -1, 0.75,  //
+                                               1, 0, -0.25, 1, 0.25, -1, 0, 0});
+  const Array of_volume =
+      Values({1, 2, 1, 3, 3}, {-1, -1, 1, 1, 0, -0.75, -1, 1, 0.75, 0, 1, 0, 1, -1, -1, 1, 1, 1});
+  for (const char* mode : {"bilinear", "bicubic"}) {
+    for (const char* padding : {"zeros", "border", "reflection"}) {
+      for (const bool align_corners : {false, true}) {
+        const GridSpec spec{mode, padding, align_corners};
+        const std::string name = "gradients_at_elements_" + NameOfGrid(spec);
+        cases.push_back(GridGradCase(name, spec, {1, 2, 4, 3}, of_image));
+        cases.push_back(GridGradCase(name + "_of_one_row", spec, {1, 2, 1, 5}, of_image));
+        if (spec.mode == "bicubic") continue;
+        cases.push_back(GridGradCase(name + "_of_a_volume", spec, {1, 2, 4, 1, 3}, of_volume));
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -264,11 +299,14 @@ void AddGridSamplerCases(CaseList& cases) {
     add(std::string("several_threads_") + mode, spec, image, PlacesAround(spec, image, grid, 7));
     cases.back().gradients = {};
     cases.back().dtypes = {DType::kFloat32};
-    cases.push_back(
-        GridGradCase(std::string("gradients_of_several_threads_") + mode, spec, image, grid));
+    cases.push_back(GridGradCase(std::string("gradients_of_several_threads_") + mode, spec, image,
+                                 PlacesAround(spec, image, grid, 5)));
   }
   const GridSpec spec;
-  cases.push_back(GridGradCase("gradients_of_a_volume", spec, {2, 9, 4, 5, 3}, {2, 3, 4, 5, 3}));
+  const Shape volume = {2, 9, 4, 5, 3};
+  cases.push_back(GridGradCase("gradients_of_a_volume", spec, volume,
+                               PlacesAround(spec, volume, {2, 3, 4, 5, 3}, 5)));
+  AddGradientsAtElements(cases);
   add("decoder_8x64x56x56", spec, {8, 64, 56, 56}, Uniform({8, 56, 56, 2}, 8));
   cases.back().benchmark_only = true;
 }
