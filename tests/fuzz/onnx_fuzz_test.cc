@@ -10,7 +10,9 @@
 #include <omp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,6 +27,7 @@
 #include "framework/onnx/model_file.h"
 #include "tests/fuzz/fuzz_processes.h"
 #include "tests/fuzz/onnx_mutation.h"
+#include "tests/fuzz/onnx_seeds.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/temp_directory.h"
@@ -59,7 +62,8 @@ bool IsImported(const std::string& bytes, const TempDirectory& directory) {
   }
 }
 
-// The first case of each op that has a form in ONNX, if the import has it, too.
+// The first case of each op that has a form in ONNX, if the import has it, too; networks that
+// PyTorch has exported; and, several times, since they are few, loops, branches and functions.
 const std::vector<onnx::ModelProto>& Seeds() {
   static const std::vector<onnx::ModelProto>& seeds = *[] {
     auto* models = new std::vector<onnx::ModelProto>;
@@ -74,6 +78,10 @@ const std::vector<onnx::ModelProto>& Seeds() {
       const std::string bytes = onnx_tests::ExportCase(model, {}).bytes;
       if (bytes.empty() || !IsImported(bytes, directory)) continue;
       models->push_back(ParseOnnxModel(bytes, op_case.type));
+    }
+    std::ranges::copy(OnnxModelsIn("tests/onnx/fixtures"), std::back_inserter(*models));
+    for (int i = 0; i < 10; ++i) {
+      std::ranges::copy(NestedOnnxModels(), std::back_inserter(*models));
     }
     return models;
   }();

@@ -56,6 +56,9 @@ class OnnxMutator {
                                int64_t{1} << 20,
                                int64_t{1} << 40,
                                std::numeric_limits<int32_t>::max(),
+                               int64_t{1} << 31,
+                               int64_t{1} << 32,
+                               (int64_t{1} << 32) + 1,
                                std::numeric_limits<int64_t>::max(),
                                std::numeric_limits<int64_t>::min()};
     return choices[Below(std::size(choices))];
