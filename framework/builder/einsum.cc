@@ -105,7 +105,6 @@ class Contraction {
     Lettered operand = {x, WithoutEllipsis(term, hidden)};
     call_.Enforce(operand.letters.size() == rank, "the term \"", term, "\" doesn't fit \"",
                   x.name(), "\" of shape ", Shape(x.dims()));
-    call_.Enforce(IsFloat(x.dtype()), "\"", x.name(), "\" is ", x.dtype(), ", expected floats");
     for (size_t i = 0; i < operand.letters.size(); ++i) {
       const char letter = operand.letters[i];
       while (std::ranges::count(operand.letters, letter) > 1) TakeDiagonal(letter, &operand);
@@ -124,7 +123,9 @@ class Contraction {
         options.dims.push_back(static_cast<int64_t>(i));
       }
     }
-    if (!options.dims.empty()) left.x = ReduceSum(operand.x, options, site_);
+    if (options.dims.empty()) return left;
+    CheckMayBeSummed(operand.x);
+    left.x = ReduceSum(operand.x, options, site_);
     return left;
   }
 
@@ -137,9 +138,11 @@ class Contraction {
     for (const char letter : a.letters) {
       (!Has(b.letters, letter) ? left : Has(wanted, letter) ? batch : inner) += letter;
     }
+    if (inner.empty()) return ElementwiseProduct(a, b, wanted);
     for (const char letter : b.letters) {
       if (!Has(a.letters, letter)) right += letter;
     }
+    CheckMayBeSummed(a.x);
     const Variable product =
         MatMul(Matrices(a, batch, left, inner), Matrices(b, batch, inner, right), {}, site_);
     return {WithAxes(product, a, b, batch, left, right), batch + left + right};
@@ -155,6 +158,12 @@ class Contraction {
   }
 
  private:
+  // Sums of whole numbers have another dtype, and their products of matrices have no kernels.
+  void CheckMayBeSummed(const Variable& x) const {
+    call_.Enforce(IsFloat(x.dtype()), "\"", x.name(), "\" is ", x.dtype(),
+                  ", expected floats where the equation sums");
+  }
+
   // Makes one axis of the first two that have the letter: the elements where their indices agree.
   void TakeDiagonal(char letter, Lettered* operand) const {
     const size_t first = operand->AxisOf(letter);
@@ -177,20 +186,50 @@ class Contraction {
     operand->letters = std::move(letters);
   }
 
-  // Removes the axes of 1 that the other operand has longer. Other axes of one letter must agree.
+  // Removes the axes of 1 that the other operand has longer, or may have. Other axes of one letter
+  // must agree.
   void DropBroadcastAxes(Lettered* a, Lettered* b) const {
     for (const char letter : std::string(a->letters)) {
       if (!Has(b->letters, letter)) continue;
       const int64_t of_a = a->Extent(letter);
       const int64_t of_b = b->Extent(letter);
-      if (of_a == of_b || of_a < 0 || of_b < 0) continue;
-      call_.Enforce(of_a == 1 || of_b == 1, "an axis of one letter has extents ", of_a, " and ",
-                    of_b);
+      if (of_a == of_b) continue;
+      if (of_a != 1 && of_b != 1) {
+        call_.Enforce(of_a < 0 || of_b < 0, "an axis of one letter has extents ", of_a, " and ",
+                      of_b);
+        continue;
+      }
       Lettered* repeated = of_a == 1 ? a : b;
       const size_t axis = repeated->AxisOf(letter);
       repeated->x = Squeeze(repeated->x, {static_cast<int64_t>(axis)}, site_);
       repeated->letters.erase(axis, 1);
     }
+  }
+
+  // The product of two operands whose letters are all wanted, in the order in which they are.
+  Lettered ElementwiseProduct(const Lettered& a, const Lettered& b,
+                              const std::string& wanted) const {
+    std::string letters;
+    for (const char letter : wanted) {
+      const bool is_there = Has(a.letters, letter) || Has(b.letters, letter);
+      if (is_there && !Has(letters, letter)) letters += letter;
+    }
+    return {ElementwiseMul(Aligned(a, letters), Aligned(b, letters), {}, site_), letters};
+  }
+
+  // The operand with these axes, of which those that it lacks have extent 1.
+  Variable Aligned(const Lettered& operand, const std::string& letters) const {
+    std::string own;
+    Ints lacking;
+    for (size_t i = 0; i < letters.size(); ++i) {
+      if (Has(operand.letters, letters[i])) {
+        own += letters[i];
+      } else {
+        lacking.push_back(static_cast<int64_t>(i));
+      }
+    }
+    const Variable x = Ordered(operand, own);
+    return lacking.empty() ? x : Unsqueeze(x, lacking, site_);
   }
 
   // x [batch…, rows…, columns…] with one axis of rows and one of columns.
@@ -212,13 +251,19 @@ class Contraction {
                     const std::string& batch, const std::string& left,
                     const std::string& right) const {
     if (left.size() == 1 && right.size() == 1) return product;
-    Ints dims;
-    for (const char letter : batch + left) dims.push_back(a.Extent(letter));
-    for (const char letter : right) dims.push_back(b.Extent(letter));
-    // Of a reshape, 0 would mean another dim.
-    const auto unknown = std::ranges::count_if(dims, [](int64_t dim) { return dim < 0; });
-    call_.Enforce(unknown <= 1 && std::ranges::count(dims, 0) == 0, "a product of shape ",
-                  Shape(dims), " has a dim of 0 or several unknown ones");
+    // Of a reshape, 0 copies the dim.
+    Ints dims(batch.size(), 0);
+    Ints joined;
+    if (left.size() == 1) {
+      dims.push_back(0);
+    } else {
+      for (const char letter : left) joined.push_back(a.Extent(letter));
+    }
+    for (const char letter : right) joined.push_back(b.Extent(letter));
+    const auto unknown = std::ranges::count_if(joined, [](int64_t dim) { return dim < 0; });
+    call_.Enforce(unknown <= 1 && std::ranges::count(joined, 0) == 0, "a product has the axes ",
+                  Shape(joined), ", of which one is 0 or several are unknown");
+    dims.insert(dims.end(), joined.begin(), joined.end());
     return Reshape(product, dims, site_);
   }
 

@@ -11,6 +11,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "framework/ir/program.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -73,25 +74,37 @@ std::vector<float> Expected(const std::vector<Operand>& operands, const Operand&
   return sums;
 }
 
-// Runs the equation with the first operand's first dim unknown to the program, if `hides` it.
-Tensor ResultOf(const std::string& equation, const std::vector<Operand>& operands, bool hides) {
-  Program main, startup;
-  ProgramGuard guard(&main, &startup);
-  std::vector<Variable> inputs;
+FeedList FeedsOf(const std::vector<Operand>& operands) {
   FeedList feeds;
   for (size_t k = 0; k < operands.size(); ++k) {
     const Shape shape(operands[k].dims);
     std::vector<float> values;
     for (int64_t i = 0; i < shape.element_count(); ++i) values.push_back(ValueOf(k, i));
-    std::vector<int64_t> declared = operands[k].dims;
-    if (hides && k == 0) declared[0] = -1;
-    const std::string name = "x" + std::to_string(k);
-    inputs.push_back(layers::Data(name, declared));
-    feeds.emplace_back(name, Tensor::FromValues<float>(shape, values));
+    feeds.emplace_back("x" + std::to_string(k), Tensor::FromValues<float>(shape, values));
+  }
+  return feeds;
+}
+
+// Runs the equation on operands of which the program knows these dims.
+Tensor ResultOfDeclared(const std::string& equation, const std::vector<Operand>& operands,
+                        const std::vector<std::vector<int64_t>>& declared) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  std::vector<Variable> inputs;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    inputs.push_back(layers::Data("x" + std::to_string(k), declared[k]));
   }
   const Variable out = layers::Einsum(equation, inputs);
   Executor executor;
-  return executor.Compile(main).Run(feeds, {out})[0];
+  return executor.Compile(main).Run(FeedsOf(operands), {out})[0];
+}
+
+// Runs the equation with the first operand's first dim unknown to the program, if `hides` it.
+Tensor ResultOf(const std::string& equation, const std::vector<Operand>& operands, bool hides) {
+  std::vector<std::vector<int64_t>> declared;
+  for (const Operand& operand : operands) declared.push_back(operand.dims);
+  if (hides) declared[0][0] = -1;
+  return ResultOfDeclared(equation, operands, declared);
 }
 
 void Check(const std::string& equation, const std::vector<Operand>& operands,
@@ -131,6 +144,55 @@ TEST(Einsum, AnEllipsisStandsForLeadingAxes) {
   Check("...ij,jk->...ik", {{{2, 2, 2, 3}, "abij"}, {{3, 4}, "jk"}}, {{2, 2, 2, 4}, "abik"});
   // Extents of 1 are broadcast.
   Check("...i,...i->...", {{{4, 3, 2}, "abi"}, {{1, 2}, "bi"}}, {{4, 3}, "ab"});
+}
+
+TEST(Einsum, AnUnknownExtentBesideAnExtentOfOne) {
+  const auto check = [](const std::string& equation, const std::vector<Operand>& operands,
+                        const std::vector<std::vector<int64_t>>& declared, const Operand& result) {
+    SCOPED_TRACE(equation);
+    const Tensor out = ResultOfDeclared(equation, operands, declared);
+    EXPECT_EQ(out.shape(), Shape(result.dims));
+    EXPECT_EQ(out.ToVector<float>(), Expected(operands, result));
+  };
+  check("ai,ajk->aijk", {{{1, 4}, "ai"}, {{2, 3, 5}, "ajk"}}, {{1, -1}, {-1, 3, 5}},
+        {{2, 4, 3, 5}, "aijk"});
+  check("ab,ab->ab", {{{1, 3}, "ab"}, {{2, 3}, "ab"}}, {{1, 3}, {-1, 3}}, {{2, 3}, "ab"});
+  check("ab,ab->", {{{1, 3}, "ab"}, {{2, 3}, "ab"}}, {{1, 3}, {-1, 3}}, {{}, ""});
+  check("ab,ab->ab", {{{2, 3}, "ab"}, {{1, 3}, "ab"}}, {{-1, 3}, {1, 3}}, {{2, 3}, "ab"});
+  // With products of matrices.
+  check("aijl,ajkl->aijk", {{{1, 4, 3, 2}, "aijl"}, {{2, 3, 5, 2}, "ajkl"}},
+        {{1, -1, 3, 2}, {-1, 3, 5, 2}}, {{2, 4, 3, 5}, "aijk"});
+  check("abijl,abjk->abilk", {{{2, 2, 4, 3, 2}, "abijl"}, {{2, 2, 3, 5}, "abjk"}},
+        {{-1, -1, -1, 3, 2}, {-1, -1, 3, 5}}, {{2, 2, 4, 2, 5}, "abilk"});
+  check("abl,ablk->abk", {{{2, 3, 4}, "abl"}, {{2, 3, 4, 5}, "ablk"}},
+        {{-1, -1, -1}, {-1, -1, -1, -1}}, {{2, 3, 5}, "abk"});
+  // What only one has of several unknown extents.
+  check("ai,bj->aibj", {{{2, 3}, "ai"}, {{4, 5}, "bj"}}, {{-1, -1}, {-1, -1}},
+        {{2, 3, 4, 5}, "aibj"});
+}
+
+TEST(Einsum, AProductWithoutSumsIsElementwise) {
+  Program main, startup;
+  ProgramGuard guard(&main, &startup);
+  const Variable x = layers::Data("x", {2, 0}, DType::kInt64);
+  const Variable y = layers::Data("y", {3}, DType::kInt64);
+  const Variable out = layers::Einsum("ij,k->kij", {x, y});
+  EXPECT_EQ(out.dims(), (std::vector<int64_t>{3, 2, 0}));
+  const auto& ops = main.root()->ops();
+  EXPECT_EQ(ops.back()->type, "elementwise_mul");
+  EXPECT_THAT(InvalidArgumentText([&] {
+                layers::Einsum("i,i->", {y, y});
+              }),
+              HasSubstr("expected floats where the equation sums"));
+  EXPECT_THAT(InvalidArgumentText([&] { layers::Einsum("i->", {y}); }),
+              HasSubstr("expected floats where the equation sums"));
+  Executor executor;
+  const Variable square = layers::Einsum("i,i->i", {y, y});
+  const auto found = executor.Compile(main).Run(
+      {{"x", Tensor({2, 0}, DType::kInt64)}, {"y", Tensor::FromValues<int64_t>({3}, {2, -3, 4})}},
+      {out, square});
+  EXPECT_EQ(found[0].shape(), (Shape{3, 2, 0}));
+  EXPECT_EQ(found[1].ToVector<int64_t>(), (std::vector<int64_t>{4, 9, 16}));
 }
 
 TEST(Einsum, ALetterTwiceTakesTheDiagonal) {
