@@ -78,9 +78,10 @@ void InferGrad(OpContext& context) {
 }
 
 // Returns the shape of the elements when they are joined. Throws an Error for elements that don't
-// fit together.
-Shape CheckedShape(const Join& join, const TensorArray& array) {
-  SKIFF_ENFORCE(array.size() > 0, kOutOfRange, "tensor_array_to_tensor: X has no elements");
+// fit together, and for an array without any, of which nobody can tell the shape of `joined`.
+Shape CheckedShape(const Join& join, const TensorArray& array, const std::string& joined) {
+  SKIFF_ENFORCE(array.size() > 0, kOutOfRange,
+                "tensor_array_to_tensor: X has no elements to make \"", joined, "\" of");
   int64_t extent = 0;
   for (int64_t i = 0; i < array.size(); ++i) {
     CheckElement(join, array.At(0), array.At(i), i);
@@ -101,42 +102,43 @@ void ForEachRun(const Join& join, const Tensor& element, const Tensor& joined, i
 }
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  return MakeKernel(
-      [x = In<>(context, "X"), out = Out<>(context, "Out"), index = Out<>(context, "OutIndex"),
-       join = Join(context, context.Input("X").shape.rank())](const KernelContext& run) {
-        const TensorArray& array = *x.tensor(run).array();
-        const int64_t count = array.size();
-        const Shape shape = CheckedShape(join, array);
-        Tensor extents(Shape({count}), DType::kInt32);
-        for (int64_t i = 0; i < count; ++i) {
-          extents.data<int32_t>()[i] = static_cast<int32_t>(join.ExtentOf(array.At(i)));
-        }
-        Tensor joined(shape, array.At(0).dtype());
-        int64_t offset = 0;
-        for (int64_t i = 0; i < count; ++i) {
-          const Tensor& element = array.At(i);
-          const auto* from = static_cast<const char*>(element.raw_data());
-          auto* to = static_cast<char*>(joined.raw_data());
-          ForEachRun(join, element, joined, offset,
-                     [&](int64_t part, int64_t place, int64_t bytes) {
-                       std::memcpy(to + place, from + part, static_cast<size_t>(bytes));
-                     });
-          offset += join.ExtentOf(element);
-        }
-        out.tensor(run) = std::move(joined);
-        if (index.is_there()) index.tensor(run) = std::move(extents);
+  return MakeKernel([x = In<>(context, "X"), out = Out<>(context, "Out"),
+                     index = Out<>(context, "OutIndex"),
+                     join = Join(context, context.Input("X").shape.rank()),
+                     name = context.op().Output("Out").front()](const KernelContext& run) {
+    const TensorArray& array = *x.tensor(run).array();
+    const int64_t count = array.size();
+    const Shape shape = CheckedShape(join, array, name);
+    Tensor extents(Shape({count}), DType::kInt32);
+    for (int64_t i = 0; i < count; ++i) {
+      extents.data<int32_t>()[i] = static_cast<int32_t>(join.ExtentOf(array.At(i)));
+    }
+    Tensor joined(shape, array.At(0).dtype());
+    int64_t offset = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const Tensor& element = array.At(i);
+      const auto* from = static_cast<const char*>(element.raw_data());
+      auto* to = static_cast<char*>(joined.raw_data());
+      ForEachRun(join, element, joined, offset, [&](int64_t part, int64_t place, int64_t bytes) {
+        std::memcpy(to + place, from + part, static_cast<size_t>(bytes));
       });
+      offset += join.ExtentOf(element);
+    }
+    out.tensor(run) = std::move(joined);
+    if (index.is_there()) index.tensor(run) = std::move(extents);
+  });
 }
 
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   return MakeKernel([x = In<>(context, "X"), out_grad = In<>(context, "Out@GRAD"),
                      x_grad = Out<>(context, "X@GRAD"),
                      join = Join(context, context.Input("X").shape.rank()),
+                     name = context.op().Input("Out@GRAD").front(),
                      runs = std::vector<MemoryRun>()](const KernelContext& run) mutable {
     const TensorArray& array = *x.tensor(run).array();
     TensorArray& gradients = *x_grad.tensor(run).array();
     const Tensor& joined = out_grad.tensor(run);
-    const Shape expected = CheckedShape(join, array);
+    const Shape expected = CheckedShape(join, array, name);
     SKIFF_ENFORCE(joined.shape() == expected, kInvalidArgument,
                   "tensor_array_to_tensor_grad: Out@GRAD has the shape ", joined.shape(),
                   ", expected that of the joined elements of X, ", expected);

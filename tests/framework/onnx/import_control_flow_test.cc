@@ -162,6 +162,20 @@ TEST(ImportOnnxLoop, DoesNotBeginIfItsConditionIsFalse) {
   EXPECT_EQ(last(true), 3);
 }
 
+TEST(ImportOnnxLoop, NamesWhatItCannotMakeWithoutAnIteration) {
+  LoopModel loop("", "begins", {"last", "all"});
+  loop.builder.Input("begins", {}, onnx::TensorProto::BOOL);
+  loop.body().Bool("go_on", false);
+  loop.builder.Output("last", {2});
+  loop.builder.Output("all", {-1, 2});
+  const auto run = [&](bool begins) {
+    return RunModel(loop.builder, {{"x", Xs()}, {"begins", Flag(begins)}});
+  };
+  EXPECT_EQ(run(true)[1].shape(), Shape({1, 2}));
+  EXPECT_THAT(ErrorText(ErrorCode::kOutOfRange, [&] { run(false); }),
+              HasSubstr("X has no elements to make \"all\" of"));
+}
+
 // The last state is w³ + (w² + w + 1) x; the iterations make - w - x and so on.
 TEST(ImportOnnxLoop, Trains) {
   const FeedList feeds = {{"x", Xs()}};
