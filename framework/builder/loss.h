@@ -108,7 +108,9 @@ struct NllLossOptions {
   std::string reduction = "mean";  // or "sum", "none": one loss for each label
 };
 // -weight[label] · x[label] of log-probabilities x [N, classes, ...] such as those of LogSoftmax,
-// for labels [N, ...]. The mean is divided by the sum of the items' weights; it is 0 if that is 0.
+// for labels [N, ...], or [N, 1, ...], whose losses are of that shape, too. The mean is divided by
+// the sum of the items' weights; it is 0 if that is 0. A label outside [0, classes) that isn't
+// ignore_index is an Error (kOutOfRange) of the run.
 Variable NllLoss(const Variable& x, const Variable& label, const NllLossOptions& options = {},
                  Site site = Site::current());
 

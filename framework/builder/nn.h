@@ -365,7 +365,8 @@ struct MaxPool2dResult {
   Variable values = {};
   Variable indices = {};  // int32: row · W + column of the pixel in its channel
 };
-// The maximum of each window of x [N, C, H, W] as by Pool2d, and which pixel it is.
+// The maximum of each window of x [N, C, H, W] as by Pool2d, and which pixel it is. There is no
+// ceil_mode, and no dilation.
 MaxPool2dResult MaxPool2dWithIndex(const Variable& x, const MaxPool2dWithIndexOptions& options,
                                    Site site = Site::current());
 
@@ -376,7 +377,9 @@ struct MaxUnpool2dOptions {
   std::optional<Extent2d> output_size = {};  // undefined: as the others say
 };
 // Puts x [N, C, H, W] back to the pixels that MaxPool2dWithIndex has taken, among zeros:
-// [N, C, H', W'], H' = (H - 1) · stride - 2 · padding + kernel or output_size.
+// [N, C, H', W'], H' = (H - 1) · stride - 2 · padding + kernel or output_size. If several elements
+// of a channel name one pixel, the last one remains, and the gradient goes to it alone. An index
+// outside the image is an Error (kOutOfRange) of the run.
 Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool2dOptions& options,
                      Site site = Site::current());
 
@@ -390,14 +393,14 @@ struct UnfoldOptions {
 Variable Unfold(const Variable& x, const UnfoldOptions& options, Site site = Site::current());
 
 struct FoldOptions {
-  Extent2d output_size = 1;  // must be set
+  Extent2d output_size = 0;  // must be set
   Extent2d kernel = 1;
   Extent2d stride = 1;
   Extent2d padding = 0;  // cut off the output on both sides
   Extent2d dilation = 1;
 };
 // Adds up columns x [N, C · kernel…, windows], as Unfold makes them, into images
-// [N, C, output_size…].
+// [N, C, output_size…]. Throws an Error (kInvalidArgument) if output_size isn't positive.
 Variable Fold(const Variable& x, const FoldOptions& options, Site site = Site::current());
 
 struct GridSampleOptions {

@@ -474,8 +474,14 @@ Variable SetValue(const Variable& x, const Variable& value, const SetValueOption
 Variable SetValue(const Variable& x, double value, const SetValueOptions& options, Site site) {
   const LayerCall call("set_value", "", site);
   Op op = SetValueOp(call, x, options);
-  call.Enforce(MayHold(x.dtype(), value), "the value ", value, " isn't whole, but \"", x.name(),
-               "\" is ", x.dtype());
+  const bool is_of_floats = IsFloat(x.dtype());
+  call.Enforce(is_of_floats || value == std::trunc(value), "the value ", value,
+               " isn't whole, but \"", x.name(), "\" is ", x.dtype());
+  // A double may stand for another whole number from 2^53 on.
+  call.Enforce(is_of_floats || (MayHold(x.dtype(), value) && std::abs(value) < 0x1p53),
+               "the value ", value, " doesn't fit \"", x.name(), "\" of ", x.dtype(),
+               ", expected a number that it can hold, between -2^53 and 2^53; for others, give a "
+               "tensor");
   op.SetAttr("values", std::vector<double>{value}).SetAttr("shape", std::vector<int64_t>{1});
   return call.AppendFor(std::move(op));
 }
@@ -526,9 +532,15 @@ Variable Pad3d(const Variable& x, const Pad3dOptions& options, Site site) {
 
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site) {
   // pad2d has no such mode. As images of one plane.
-  if (options.mode == "circular" && options.paddings.size() == 4) {
+  if (options.mode == "circular") {
+    const LayerCall call("pad2d", "", site);
+    call.Use(x);
     const bool is_last = options.data_format == "NHWC";
     const std::vector<int64_t>& given = options.paddings;
+    call.Enforce(is_last || options.data_format == "NCHW", "data_format = \"", options.data_format,
+                 "\", expected NCHW or NHWC");
+    call.Enforce(x.dims().size() == 4 && given.size() == 4, "\"", x.name(), "\" of shape ",
+                 Shape(x.dims()), " and ", given.size(), " paddings, expected rank 4 and 4");
     const Variable padded = Pad3d(Unsqueeze(x, {is_last ? 1 : 2}, site),
                                   {.paddings = {given[2], given[3], given[0], given[1], 0, 0},
                                    .mode = options.mode,

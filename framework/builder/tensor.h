@@ -191,9 +191,11 @@ struct SetValueOptions {
   std::vector<int64_t> decrease_axes = {};  // axes of one element, which the value lacks
 };
 // x with `value`, broadcast to the elements that StridedSlice would take, in their place; x itself
-// stays as it is. Gradients flow to x, from the other elements, and to value. Throws an Error
-// (kInvalidArgument) if there is no such axis, or if the dtype of x is one of whole numbers and the
-// number isn't whole.
+// stays as it is. But bounds beyond x move to its ends: a range behind x sets nothing, and a walk
+// down includes element 0 if its end, from the back, is before it. Gradients flow to x, from the
+// other elements, and to value. Throws an Error (kInvalidArgument) if there is no such axis, or if
+// the dtype of x is one of whole numbers and the number isn't whole, is out of its range or isn't
+// between -2^53 and 2^53, where a double is exact.
 Variable SetValue(const Variable& x, const Variable& value, const SetValueOptions& options,
                   Site site = Site::current());
 Variable SetValue(const Variable& x, double value, const SetValueOptions& options,

@@ -35,10 +35,12 @@ void Slice(OpExport& op) {
 }
 
 // Returns the end of a walk as ONNX has it: in Skiff, an end of -1 is before the first element if
-// the stride is negative, and others count from the back.
-int64_t EndFor(int64_t end, int64_t stride, int64_t extent) {
+// the stride is negative, and others count from the back. Those of set_value may then be before it,
+// as ONNX's may.
+int64_t EndFor(int64_t end, int64_t stride, int64_t extent, bool may_be_before) {
   if (stride > 0) return end < 0 && end + extent < 0 && extent >= 0 ? 0 : end;
   if (end == -1) return kToTheFront;
+  if (may_be_before) return end;
   if (end < 0 && extent < 0) Refuse("an end from the back, a negative stride, an unknown extent");
   // From the back, but not before the first element.
   return end < 0 ? std::max(end + extent, int64_t{0}) : end;
@@ -54,7 +56,7 @@ std::string Strided(OpExport& op, const std::string& x, std::string_view strides
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = axes[i] < 0 ? axes[i] + shape.rank() : axes[i];
     const int64_t extent = shape[static_cast<int>(axis)];
-    ends[i] = EndFor(ends[i], strides[i], extent);
+    ends[i] = EndFor(ends[i], strides[i], extent, strides_attr == "steps");
     // A walk down begins at the first element if its start is before it.
     if (strides[i] < 0 && starts[i] < 0) {
       if (extent < 0) Refuse("a start from the back, a negative stride, an unknown extent");

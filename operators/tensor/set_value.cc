@@ -1,9 +1,10 @@
 // set_value: Out = Input, but with a value at Input[…, start:end:step, …] along each of `axes`, as
 // x[1:3, ::-2] = value assigns in Python.
 //
-// Source: PaddlePaddle's set_value; bounds are those of strided_slice. The value, ValueTensor or
-// `values` in `shape`, broadcasts to the elements that are set, without the axes of
-// `decrease_axes`, along which these must be 1, and with a dim of 1 before each of `none_axes`.
+// Source: PaddlePaddle's set_value, whose bounds beyond Input aren't those of strided_slice
+// (SelectionRule). The value, ValueTensor or `values` in `shape`, broadcasts to the elements that
+// are set, without the axes of `decrease_axes`, along which these must be 1, and with a dim of 1
+// before each of `none_axes`.
 //
 // Gradients: Input@GRAD is Out@GRAD, but 0 at these elements. ValueTensor@GRAD is Out@GRAD there,
 // summed over the copies of each element.

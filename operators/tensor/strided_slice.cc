@@ -17,7 +17,7 @@ namespace skiff {
 namespace {
 
 StridedSelection SelectionOf(const OpContext& context) {
-  return StridedSelection(context, context.Input("Input").shape, "strides");
+  return StridedSelection(context, context.Input("Input").shape, SelectionRule::kStridedSlice);
 }
 
 void InferStridedSlice(OpContext& context) {

@@ -18,7 +18,7 @@ Shape ValueShapeOf(const OpContext& context) {
 }  // namespace
 
 AssignedRegion::AssignedRegion(const OpContext& context, const Shape& input)
-    : selection_(context, input, "steps") {
+    : selection_(context, input, SelectionRule::kSetValue) {
   Broadcast(context, ValueShapeOf(context));
 }
 

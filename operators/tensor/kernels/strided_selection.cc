@@ -13,18 +13,31 @@ void SelectionCopy::Run(const KernelContext& run, const void* source, void* targ
                     static_cast<char*>(target) + target_offset_bytes);
 }
 
-StridedSelection::Walk StridedSelection::WalkAlong(const Range& range, int64_t extent,
-                                                   const std::string& what) {
+// Returns the range with bounds from the front, but -1 for the end of a walk down that includes
+// element 0. No sum or product of what it returns overflows.
+StridedSelection::Range StridedSelection::FromFront(const Range& range, int64_t extent,
+                                                    SelectionRule rule) {
   // A stride larger than the tensor selects one element, whatever its size, and a bound of 2^62 is
-  // beyond every tensor. With these limits, no sum or product overflows.
+  // beyond every tensor.
+  constexpr int64_t kFar = int64_t{1} << 62;
   const int64_t whole = std::max<int64_t>(extent, 1);
   const int64_t stride = std::clamp(range.stride, -whole, whole);
-  const auto from_front = [extent](int64_t bound) {
-    constexpr int64_t kFar = int64_t{1} << 62;
-    return bound < 0 ? std::max<int64_t>(bound + extent, 0) : std::min(bound, kFar);
-  };
-  const int64_t start = from_front(range.start);
-  const int64_t end = stride < 0 && range.end == -1 ? -1 : from_front(range.end);
+  const bool is_down = stride < 0;
+  const bool includes_first = is_down && range.end == -1;
+  const bool clamps = rule == SelectionRule::kSetValue;
+  if (clamps && extent == 0) return {.start = 0, .end = is_down ? -1 : 0, .stride = stride};
+  const int64_t start = range.start < 0 ? range.start + extent : range.start;
+  const int64_t end = range.end < 0 && !includes_first ? range.end + extent : range.end;
+  const int64_t last_start = clamps ? extent - (is_down ? 1 : 0) : kFar;
+  const int64_t least_end = includes_first || (clamps && is_down) ? -1 : 0;
+  return {.start = std::clamp<int64_t>(start, 0, last_start),
+          .end = std::clamp(end, least_end, clamps ? extent : kFar),
+          .stride = stride};
+}
+
+StridedSelection::Walk StridedSelection::WalkAlong(const Range& range, int64_t extent,
+                                                   SelectionRule rule, const std::string& what) {
+  const auto [start, end, stride] = FromFront(range, extent, rule);
   const auto text = [&] {
     return StrCat(what, ": start ", range.start, ", end ", range.end, ", stride ", range.stride,
                   " along an extent of ", extent);
@@ -39,10 +52,10 @@ StridedSelection::Walk StridedSelection::WalkAlong(const Range& range, int64_t e
   return {stride > 0 ? low : high - 1, stride, count};
 }
 
-StridedSelection::StridedSelection(const OpContext& context, const Shape& input,
-                                   std::string_view strides_attr)
+StridedSelection::StridedSelection(const OpContext& context, const Shape& input, SelectionRule rule)
     : input_(input), extent_(input) {
   const std::string& op = context.op().type;
+  const char* strides_attr = rule == SelectionRule::kSetValue ? "steps" : "strides";
   const std::vector<int64_t> axes = context.IntsAttr("axes");
   const std::vector<int64_t> starts = context.IntsAttr("starts");
   const std::vector<int64_t> ends = context.IntsAttr("ends");
@@ -69,7 +82,7 @@ StridedSelection::StridedSelection(const OpContext& context, const Shape& input,
     SKIFF_ENFORCE(strides[i] != 0, kInvalidArgument, op, ": the stride of axis ", axis, " is 0");
     if (input[axis] < 0) continue;
     walks_[axis] =
-        WalkAlong({starts[i], ends[i], strides[i]}, input[axis], StrCat(op, ": axis ", axis));
+        WalkAlong({starts[i], ends[i], strides[i]}, input[axis], rule, StrCat(op, ": axis ", axis));
     extent_[axis] = walks_[axis].count;
   }
 }

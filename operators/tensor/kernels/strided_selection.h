@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
+#include <string>
 
 #include "framework/op/kernel.h"
 #include "operators/tensor/kernels/strided_copy.h"
@@ -22,12 +22,23 @@ struct SelectionCopy {
   void Run(const KernelContext& run, const void* source, void* target) const;
 };
 
+// How an op takes bounds beyond the tensor.
+enum class SelectionRule {
+  // A range that is completely behind the tensor is an Error. A walk down ends after element 0
+  // only for an end of -1.
+  kStridedSlice,
+  // Bounds move to the tensor's ends, so such a range selects nothing. A walk down also ends after
+  // element 0 for an end from the back that is before it.
+  kSetValue
+};
+
 class StridedSelection {
  public:
-  // Of a tensor of shape `input`, by the attributes axes, starts, ends and `strides`. Throws Error
-  // for a stride of 0, an end on the wrong side of its start, a range completely beyond the tensor,
-  // an axis that isn't there or is named twice, and for lists of different lengths.
-  StridedSelection(const OpContext& context, const Shape& input, std::string_view strides);
+  // Of a tensor of shape `input`, by the attributes axes, starts, ends and strides (of set_value:
+  // steps). Throws Error for a stride of 0, an end on the wrong side of its start, a range that the
+  // rule doesn't allow, an axis that isn't there or is named twice, and for lists of different
+  // lengths.
+  StridedSelection(const OpContext& context, const Shape& input, SelectionRule rule);
 
   // The number of elements along each axis, -1 where it is unknown.
   const Shape& extent() const { return extent_; }
@@ -50,7 +61,9 @@ class StridedSelection {
     int64_t end = 0;
     int64_t stride = 1;
   };
-  static Walk WalkAlong(const Range& range, int64_t extent, const std::string& what);
+  static Range FromFront(const Range& range, int64_t extent, SelectionRule rule);
+  static Walk WalkAlong(const Range& range, int64_t extent, SelectionRule rule,
+                        const std::string& what);
 
   Shape input_;
   std::array<Walk, Shape::kMaxRank> walks_;

@@ -584,6 +584,10 @@ TEST_F(LayersTest, WindowsBecomeColumnsAndColumnsImages) {
                                      .dilation = {1, 2}})
                   .dims(),
               ElementsAre(-1, 3, 8, 8));
+  EXPECT_THAT(InvalidArgumentText([&] {
+                layers::Fold(columns, {.kernel = {2, 3}});
+              }),
+              HasSubstr("output_sizes"));
 }
 
 TEST_F(LayersTest, GridsSampleImages) {

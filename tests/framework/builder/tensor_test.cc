@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -322,6 +324,28 @@ TEST(SetValue, PutsNumbersAndTensorsToASlice) {
               HasSubstr("0.5 isn't whole"));
 }
 
+TEST_F(UnknownDimsTest, SetValueTakesWholeNumbersThatADoubleTells) {
+  const auto set = [](DType dtype, double value) {
+    const Variable x = layers::FillConstant({2}, dtype, 0);
+    return layers::SetValue(x, value, {.axes = {0}, .starts = {1}, .ends = {2}});
+  };
+  const FetchList set_ends = {set(DType::kInt64, 1 - 0x1p53), set(DType::kInt32, -0x1p31)};
+  const std::vector<Tensor> made = executor_.Compile(main_).Run({}, set_ends);
+  EXPECT_THAT(made[0].ToVector<int64_t>(), ElementsAre(0, 1 - (int64_t{1} << 53)));
+  EXPECT_THAT(made[1].ToVector<int32_t>(), ElementsAre(0, std::numeric_limits<int32_t>::min()));
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [dtype, value] : std::vector<std::pair<DType, double>>{{DType::kInt64, 0x1p53},
+                                                                          {DType::kInt64, -1e300},
+                                                                          {DType::kInt64, infinity},
+                                                                          {DType::kInt32, 0x1p31},
+                                                                          {DType::kBool, 2}}) {
+    EXPECT_THAT(InvalidArgumentText([&] { set(dtype, value); }), HasSubstr("doesn't fit"))
+        << dtype << " " << value;
+  }
+  EXPECT_THAT(InvalidArgumentText([&] { set(DType::kInt64, std::nan("")); }),
+              HasSubstr("the value nan isn't whole"));
+}
+
 TEST_F(UnknownDimsTest, ExpandAsTakesTheDimsOfARun) {
   const Variable row = layers::AssignValue({1, 2}, std::vector<float>{7, 8});
   const Variable out = layers::ExpandAs(row, layers::Data("x", {-1, 2}));
@@ -338,6 +362,24 @@ TEST(Pad2d, TakesTheOtherEndOfACircle) {
         return layers::Detach(layers::Pad2d(x, {.paddings = {1, 0, 0, 1}, .mode = "circular"}));
       }).ToVector<float>(),
       ElementsAre(3, 4, 3, 1, 2, 1, 3, 4, 3));
+}
+
+TEST_F(UnknownDimsTest, CircularPad2dRefusesWhatItDoesNotTake) {
+  const Variable x = layers::Data("x", {-1, 2, 3, 4});
+  EXPECT_THAT(InvalidArgumentText([&] {
+                layers::Pad2d(x, {.paddings = {1, 1, 1}, .mode = "circular"});
+              }),
+              HasSubstr("pad2d: \"x\" of shape [-1, 2, 3, 4] and 3 paddings"));
+  EXPECT_THAT(
+      InvalidArgumentText([&] {
+        layers::Pad2d(x, {.paddings = {1, 1, 1, 1}, .mode = "circular", .data_format = "NCWH"});
+      }),
+      HasSubstr("pad2d: data_format = \"NCWH\", expected NCHW or NHWC"));
+  EXPECT_THAT(
+      InvalidArgumentText([&] {
+        layers::Pad2d(layers::Data("flat", {3, 4}), {.paddings = {1, 1, 1, 1}, .mode = "circular"});
+      }),
+      HasSubstr("pad2d: \"flat\" of shape [3, 4] and 4 paddings"));
 }
 
 TEST(Pad3d, BeginsWithTheColumns) {

@@ -70,6 +70,39 @@ TEST(ImportOnnx, SortsNodes) {
   EXPECT_EQ(exe.Compile(*model.program).Run({{"x", x}}, {"y"})[0].Item<float>(), -2);
 }
 
+template <typename T>
+void ExpectBits(int32_t type, const std::vector<T>& x, const std::vector<T>& y) {
+  ModelBuilder builder;
+  builder.model.mutable_opset_import(0)->set_version(18);
+  builder.Input("x", {2}, type);
+  builder.Input("y", {2}, type);
+  builder.Node("BitwiseAnd", {"x", "y"}, {"and"});
+  builder.Node("BitwiseOr", {"x", "y"}, {"or"});
+  builder.Node("BitwiseXor", {"x", "y"}, {"xor"});
+  builder.Node("BitwiseNot", {"x"}, {"not"});
+  const std::vector<std::string> names = {"and", "or", "xor", "not"};
+  for (const std::string& name : names) builder.Output(name, {2}, type);
+  Executor exe;
+  const InferenceModel model = Imported(builder, &exe);
+  const auto results =
+      exe.Compile(*model.program)
+          .Run({{"x", Tensor::FromValues<T>({2}, x)}, {"y", Tensor::FromValues<T>({2}, y)}}, names);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(results[0].template ToVector<T>()[i], static_cast<T>(x[i] & y[i]));
+    EXPECT_EQ(results[1].template ToVector<T>()[i], static_cast<T>(x[i] | y[i]));
+    EXPECT_EQ(results[2].template ToVector<T>()[i], static_cast<T>(x[i] ^ y[i]));
+    EXPECT_EQ(results[3].template ToVector<T>()[i], static_cast<T>(~x[i]));
+  }
+}
+
+// There are no kernels for the bits of whole numbers of 8 and 16 bits.
+TEST(ImportOnnx, CombinesBitsOfNarrowNumbers) {
+  ExpectBits<int8_t>(onnx::TensorProto::INT8, {-128, 0x55}, {127, -2});
+  ExpectBits<uint8_t>(onnx::TensorProto::UINT8, {200, 0x55}, {255, 0xF0});
+  ExpectBits<int16_t>(onnx::TensorProto::INT16, {-32768, 0x5555}, {32767, -2});
+  ExpectBits<int32_t>(onnx::TensorProto::INT32, {-5, 12345}, {7, -2});
+}
+
 // Flattens images by what exporters write for x.view(x.size(0), -1).
 TEST(ImportOnnx, ComputesShapes) {
   ModelBuilder builder;

@@ -156,6 +156,30 @@ void AddSetValueCases(CaseList& cases) {
        {{2, 1, 0}, {0, 1, 3}},
        Uniform({3}, 24),
        {1}});
+  // Bounds beyond the tensor.
+  const auto beyond = [&](const std::string& name, int64_t start, int64_t end,
+                          const ExpectedSteps& set) {
+    add({name,
+         Uniform({5, 2}, 35),
+         at({0}, {start}, {end}, {set.step}),
+         {set, {0, 1, 2}},
+         Uniform({2}, 36),
+         {1}});
+  };
+  beyond("behind", 7, 9, {5, 1, 0});
+  beyond("from_before_the_front", -9, 3, {0, 1, 3});
+  beyond("to_behind", -6, 9, {0, 2, 3});
+  beyond("down_from_behind", 7, 2, {4, -1, 2});
+  beyond("down_from_behind_to_the_last", 7, 4, {4, -1, 0});
+  beyond("down_from_before_the_front", -7, -1, {0, -1, 1});
+  beyond("down_to_before_the_front", 4, -10, {4, -2, 3});
+  beyond("down_to_just_before_the_front", 4, -6, {4, -1, 5});
+  add({"down_without_elements",
+       Uniform({0, 3}, 37),
+       at({0}, {3}, {-1}, {-1}),
+       {{0, -1, 0}, {0, 1, 3}},
+       Uniform({3}, 38),
+       {1}});
   add({"everything",
        Uniform({4, 3}, 25),
        at({}, {}, {}, {}),
