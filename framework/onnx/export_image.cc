@@ -184,8 +184,7 @@ void AffineGrid(OpExport& op) {
   for (std::string& places : columns) {
     places = op.Node("Expand", {places, op.IntVector(column)});
   }
-  const std::string grid = Joined(op, columns, axes);
-  const std::string base = Reshaped(op, grid, {1, Shape(extents).element_count(), axes + 1});
+  const std::string base = op.Node("Flatten", {Joined(op, columns, axes)}, {{"axis", axes}});
   const std::string theta = op.In("Theta");
   const std::string products = op.Node("MatMul", {base, Transposed(op, theta, {0, 2, 1})});
   std::vector<int64_t> dims = extents;
