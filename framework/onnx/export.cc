@@ -82,6 +82,7 @@ class ProgramExport {
       : root_(program->root()), options_(options), values_(*root_, scope, &graph_) {}
 
   void AddFeed(const std::string& name) {
+    feeds_.insert(name);
     const Var& var = *root_->GetVar(name);
     std::vector<GraphDim> dims;
     for (const int64_t dim : var.dims) {
@@ -100,7 +101,6 @@ class ProgramExport {
   void AddOps() { AddOps(root_, &values_); }
 
   void AddFetch(const std::string& name) {
-    GiveName(name);
     const std::string value = values_.Find(name);
     const Var& var = *root_->GetVar(name);
     if (value.empty()) {
@@ -111,7 +111,8 @@ class ProgramExport {
     }
     std::vector<GraphDim> dims;
     for (const int64_t dim : var.dims) dims.push_back({.size = dim});
-    const std::string output = graph_.AddOutput(value, {.dtype = var.dtype, .dims = dims});
+    const std::string output =
+        graph_.AddOutput(OutputOf(name, value), {.dtype = var.dtype, .dims = dims});
     const LoDValues lod = values_.FindLoD(name);
     if (static_cast<int32_t>(lod.size()) < var.lod_level && refusals_.empty()) {
       refusals_.push_back(StrCat("fetch \"", name, "\": its offsets are unknown"));
@@ -128,14 +129,32 @@ class ProgramExport {
   }
 
  private:
-  // Takes the name of a variable that is written several times from its first value, and gives it
-  // to the last one.
-  void GiveName(const std::string& name) {
-    const std::string value = values_.Find(name);
-    const LoDValues lod = values_.FindLoD(name);
-    if (value.empty() || value == name) return;
-    if (!graph_.Rename(name, graph_.FreshName(name), 0)) return;
-    if (graph_.Rename(value, name, 0)) values_.Set(name, name, lod);
+  // Returns what a node makes of a fetch's value, under the fetch's name if that can be had.
+  std::string OutputOf(const std::string& fetch, const std::string& value) {
+    if (value == fetch && graph_.ProducerOf(value)) return value;
+    std::string source = value;
+    std::string name = fetch;
+    if (!TakeName(fetch, &source)) name = graph_.FreshName(StrCat(fetch, ".out"));
+    if (!graph_.Rename(source, name, 0)) AddCopy(source, name);
+    return name;
+  }
+
+  // Gives the parameter, or the first of a variable's several values, that has a fetch's name
+  // another one. `value` follows if it is that. Returns false if the name is a feed's, or must
+  // stay.
+  bool TakeName(const std::string& fetch, std::string* value) {
+    if (feeds_.contains(fetch)) return false;
+    const std::string other = graph_.FreshName(fetch);
+    if (!graph_.Rename(fetch, other, 0) && !graph_.RenameInitializer(fetch, other)) {
+      return !graph_.ProducerOf(fetch);
+    }
+    if (*value == fetch) *value = other;
+    return true;
+  }
+
+  void AddCopy(const std::string& value, const std::string& name) {
+    const size_t first_node = graph_.position().nodes;
+    graph_.Rename(graph_.AddNode("Identity", {value}, {})[0], name, first_node);
   }
 
   static std::string LevelName(const std::string& name, int32_t level) {
@@ -143,10 +162,8 @@ class ProgramExport {
   }
 
   void AddOffsets(const std::string& name, const std::string& offsets) {
-    const size_t first_node = graph_.position().nodes;
-    const std::string copy = graph_.AddNode("Identity", {offsets}, {})[0];
     const std::string output = graph_.FreshName(name);
-    graph_.Rename(copy, output, first_node);
+    AddCopy(offsets, output);
     graph_.AddOutput(output, {.dtype = DType::kInt64, .dims = {{GraphDim{}}}});
   }
 
@@ -204,6 +221,7 @@ class ProgramExport {
   const OnnxExportOptions& options_;
   GraphWriter graph_;
   ExportValues values_;
+  std::set<std::string> feeds_;
   std::vector<std::string> refusals_;
 };
 

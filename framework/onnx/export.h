@@ -3,7 +3,8 @@
 // Each op becomes nodes of ONNX's standard domain that compute the same; fused ops become their
 // compositions, and loops and branches Loop, Scan and If. Parameters and other persistables become
 // initializers. Variables keep their names, except that a variable which is written several times
-// has a value for each; a fetch has its name. A dim of -1 becomes a symbol of its own,
+// has a value for each. A fetch has its name, or "<fetch>.out" if a feed has that name; then a
+// parameter of that name has another one, "<fetch>_1". A dim of -1 becomes a symbol of its own,
 // "<feed>.<axis>". A ragged feed or fetch has its offsets beside it, "<feed>.lod0", …, int64. Half
 // values are computed as Skiff does: in float32, rounded once.
 #pragma once

@@ -154,32 +154,39 @@ double BaseCoordinate(bool align_corners, int64_t i, int64_t size) {
   return size == 1 ? 0 : 2 * place / (count - 1) - 1;
 }
 
-// Theta times all places, which are a constant. ONNX's AffineGrid is newer than most opsets.
+// The places before the map along an axis of the grid [extents…, 1].
+std::string BaseCoordinates(OpExport& op, bool align_corners, const std::vector<int64_t>& extents,
+                            size_t axis) {
+  const int64_t size = extents[axis];
+  std::vector<double> places;
+  for (int64_t i = 0; i < size; ++i) places.push_back(BaseCoordinate(align_corners, i, size));
+  Shape shape;
+  for (size_t k = 0; k <= extents.size(); ++k) shape.Append(k == axis ? size : 1);
+  return op.Cast(op.Constant(Tensor::FromValues(shape, places)), op.DTypeOf("Theta"));
+}
+
+// Theta times all places. These are made of a vector for each axis, or a file would be as large as
+// the grid. ONNX's AffineGrid is newer than most opsets.
 void AffineGrid(OpExport& op) {
   if (op.IsGiven("output_shape")) Refuse("the size is a tensor");
   const bool align_corners = op.Bool("align_corners");
   op.Ignore("output_shape");
   const Shape& out = op.OutShape("Output");
-  const int axes = out.rank() - 2;
-  std::vector<int64_t> extents;
-  for (int axis = 1; axis <= axes; ++axis) extents.push_back(out[axis]);
-  int64_t places = 1;
-  for (const int64_t extent : extents) places *= extent;
-  Tensor base({1, places, axes + 1}, DType::kFloat64);
-  double* to = base.data<double>();
-  for (int64_t p = 0; p < places; ++p) {
-    int64_t rest = p;
-    for (int k = 0; k < axes; ++k) {
-      const int64_t size = out[axes - k];
-      *to++ = BaseCoordinate(align_corners, rest % size, size);
-      rest /= size;
-    }
-    *to++ = 1;
+  const std::vector<int64_t> extents(out.begin() + 1, out.end() - 1);
+  const auto axes = static_cast<int64_t>(extents.size());
+  std::vector<int64_t> column = extents;
+  column.push_back(1);
+  std::vector<std::string> columns;
+  for (size_t axis = extents.size(); axis > 0; --axis) {
+    columns.push_back(BaseCoordinates(op, align_corners, extents, axis - 1));
   }
+  columns.push_back(op.Number(op.DTypeOf("Theta"), 1));
+  for (std::string& places : columns) {
+    places = op.Node("Expand", {places, op.IntVector(column)});
+  }
+  const std::string base = op.Node("Flatten", {Joined(op, columns, axes)}, {{"axis", axes}});
   const std::string theta = op.In("Theta");
-  const std::string matrices = Transposed(op, theta, {0, 2, 1});
-  const std::string products =
-      op.Node("MatMul", {op.Cast(op.Constant(base), op.DTypeOf("Theta")), matrices});
+  const std::string products = op.Node("MatMul", {base, Transposed(op, theta, {0, 2, 1})});
   std::vector<int64_t> dims = extents;
   dims.push_back(axes);
   op.Set("Output",
@@ -228,9 +235,12 @@ void Unfold(OpExport& op) {
   const std::string seen =
       op.Node("Gather", {rows, SeenAlong(op, axes[1])}, {{"axis", int64_t{4}}});
   const std::string sorted = Transposed(op, seen, {0, 1, 2, 4, 3, 5});
-  const std::string batch = DimsOf(op, x, 0, 1);
-  const std::string last = op.IntVector({-1, axes[0].windows * axes[1].windows});
-  op.Set("Y", op.Node("Reshape", {sorted, Joined(op, {batch, last})}));
+  // A reshape can't infer the rows of no images.
+  const std::string taps = op.IntVector({axes[0].taps * axes[1].taps});
+  const std::string rows_of_image = op.Node("Mul", {DimsOf(op, x, 1, 2), taps});
+  const std::string windows = op.IntVector({axes[0].windows * axes[1].windows});
+  op.Set("Y",
+         op.Node("Reshape", {sorted, Joined(op, {DimsOf(op, x, 0, 1), rows_of_image, windows})}));
 }
 
 void Fold(OpExport& op) {

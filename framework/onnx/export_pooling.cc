@@ -169,8 +169,11 @@ void Unpool(OpExport& op) {
   if (out[2] < 0 || out[3] < 0) Refuse("the size of the images is unknown");
   const std::string x = op.In("X");
   const std::string planes = DimsOf(op, x, 0, 2);
+  // A reshape can't infer the pixels of no planes.
+  const std::string pixels = op.Node("Mul", {DimsOf(op, x, 2, 3), DimsOf(op, x, 3, 4)});
+  const std::string flat_dims = Joined(op, {planes, pixels});
   const auto flat = [&](const std::string& value) {
-    return op.Node("Reshape", {value, Joined(op, {planes, op.IntVector({-1})})});
+    return op.Node("Reshape", {value, flat_dims});
   };
   const std::string zero = op.Cast(op.Number(DType::kFloat32, 0), op.DTypeOf("X"));
   const std::string zeros =

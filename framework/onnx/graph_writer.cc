@@ -215,6 +215,18 @@ bool GraphWriter::Rename(const std::string& value, const std::string& name, size
   return true;
 }
 
+bool GraphWriter::RenameInitializer(const std::string& value, const std::string& name) {
+  auto* initializers = graphs_.front()->mutable_initializer();
+  const auto found = std::ranges::find_if(
+      *initializers, [&](const auto& tensor) { return tensor.name() == value; });
+  if (found == initializers->end()) return false;
+  found->set_name(name);
+  for (const Subgraph& graph : graphs_) {
+    for (onnx::NodeProto& node : *graph->mutable_node()) RenameReads(value, name, &node);
+  }
+  return true;
+}
+
 std::optional<Producer> GraphWriter::ProducerOf(const std::string& value) const {
   for (const Subgraph& graph : graphs_) {
     for (const onnx::NodeProto& node : graph->node()) {

@@ -83,6 +83,9 @@ class GraphWriter {
   // Gives a value another name in the nodes of the innermost graph, from the first one on. Returns
   // false, and changes nothing, if none of them makes the value, or if it is pinned.
   bool Rename(const std::string& value, const std::string& name, size_t first_node);
+  // Gives a constant another name, also where nodes read it. Returns false, and changes nothing, if
+  // there is none of the first name.
+  bool RenameInitializer(const std::string& value, const std::string& name);
   // Keeps the name of a value, which nodes to come may read.
   void Pin(const std::string& value) { pinned_.insert(value); }
   // Returns the node that makes a value; nothing for a constant or an input.

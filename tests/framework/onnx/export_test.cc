@@ -182,7 +182,48 @@ TEST(OnnxExport, AFetchThatNoOpMakesIsACopy) {
   ops.Append(Unary("relu", "x", "y"));
   const onnx::ModelProto model = Exported({"x"}, {"y", "x"}, ops.program(), Scope());
   EXPECT_THAT(NodeTypes(model), ElementsAre("Relu", "Identity"));
-  EXPECT_NE(model.graph().output(1).name(), "x");
+  EXPECT_EQ(model.graph().output(1).name(), "x.out");
+}
+
+TEST(OnnxExport, AFeedThatIsOverwrittenIsAnotherOutput) {
+  OpProgram ops;
+  ops.Declare("x", {2});
+  ops.Append(Unary("relu", "x", "x"));
+  ops.Append(Unary("exp", "x", "y"));
+  const onnx::ModelProto model = Exported({"x"}, {"y", "x"}, ops.program(), Scope());
+  EXPECT_THAT(NodeTypes(model), ElementsAre("Relu", "Exp"));
+  EXPECT_EQ(model.graph().node(1).input(0), "x.out");
+  EXPECT_EQ(model.graph().output(0).name(), "y");
+  EXPECT_EQ(model.graph().output(1).name(), "x.out");
+}
+
+TEST(OnnxExport, AParameterThatIsFetchedGivesItsNameToTheOutput) {
+  OpProgram ops;
+  ops.Declare("x", {2});
+  Var weight{.name = "w"};
+  weight.dims = {2};
+  weight.persistable = true;
+  ops.program().root()->CreateVar(weight);
+  Op add("elementwise_add");
+  add.SetInput("X", {"x"}).SetInput("Y", {"w"}).SetOutput("Out", {"y"});
+  ops.Append(add);
+  Scope scope;
+  scope.Set("w", Tensor::FromValues<float>({2}, {1.5f, -2.0f}));
+  const auto expect = [&](const std::vector<std::string>& types) {
+    const onnx::ModelProto model = Exported({"x"}, {"w", "y"}, ops.program(), scope);
+    EXPECT_EQ(NodeTypes(model), types);
+    EXPECT_EQ(model.graph().output(0).name(), "w");
+    EXPECT_EQ(model.graph().output(1).name(), "y");
+    ASSERT_EQ(model.graph().initializer_size(), 1);
+    const std::string name = model.graph().initializer(0).name();
+    EXPECT_NE(name, "w");
+    EXPECT_EQ(model.graph().node(0).input(1), name);
+    EXPECT_EQ(model.graph().node(1).input(0), name);
+    EXPECT_EQ(model.graph().node(1).output(0), "w");
+  };
+  expect({"Add", "Identity"});
+  ops.Append(Unary("relu", "w", "w"));
+  expect({"Add", "Relu"});
 }
 
 TEST(OnnxExport, HalfIsComputedInFloat32AndMovedAsItIs) {
