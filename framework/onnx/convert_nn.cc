@@ -252,7 +252,7 @@ void LpNormalization(const OnnxNode& node) {
   if (p != 1 && p != 2) node.Invalid("p = ", p);
   const layers::ReduceOptions options = {.dims = {axis}, .keep_dim = true};
   const Variable sum = layers::ReduceSum(p == 1 ? layers::Abs(x) : layers::Square(x), options);
-  // Zeros stay zeros.
+  // Zeros stay zeros. A sum is changed before its root is taken, whose gradient is infinite at 0.
   const Variable divisor = layers::Where(layers::Equal(sum, 0.0), 1.0, sum);
   node.Out(0, x / (p == 1 ? divisor : layers::Sqrt(divisor)));
 }
