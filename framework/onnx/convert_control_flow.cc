@@ -93,8 +93,7 @@ void If(const OnnxNode& node) {
 }
 
 // Returns whether the body's condition is true whatever the data are: it is the one that the body
-// gets, or a constant. It takes nodes for ONNX's ops, which
-// CountedLoop enforces.
+// gets, or a constant. It takes nodes for ONNX's ops, which CountedLoop enforces.
 bool GoesOn(const OnnxNode& node, const onnx::GraphProto& body) {
   std::string name = body.output(0).name();
   for (int i = body.node_size(); i-- > 0;) {

@@ -68,9 +68,15 @@ void ApplyOutputShape(const OnnxNode& node, const Variable& x, const Ints& outpu
   }
   if (!shape.empty() && shape.size() != w->axes)
     node.Invalid("output_shape has ", shape.size(), " numbers");
+  if (std::ranges::any_of(shape, [](int64_t extent) { return extent < 1; })) {
+    node.Invalid("has an extent below 1 in its output_shape");
+  }
   for (size_t i = 0; i < w->axes; ++i) {
     const int64_t extent = x.dims()[i + 2];
     if (extent < 0) node.Unsupported("output_shape where an extent is known only in a run");
+    for (const int64_t number : {extent, output_padding[i], shape.empty() ? 0 : shape[i]}) {
+      if (number > kMostOfWindow) node.Unsupported("a number of its output is ", number);
+    }
     const int64_t wanted = shape.empty() ? extent * w->strides[i] : shape[i];
     const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
     const int64_t pad = w->strides[i] * (extent - 1) + output_padding[i] + reach - wanted;
@@ -88,6 +94,9 @@ void ConvTranspose(const OnnxNode& node) {
   Ints output_padding = node.IntList("output_padding", Ints(w.axes, 0));
   if (output_padding.size() != w.axes)
     node.Invalid("output_padding has ", output_padding.size(), " numbers");
+  if (std::ranges::any_of(output_padding, [](int64_t padding) { return padding < 0; })) {
+    node.Invalid("has an output_padding below 0");
+  }
   ApplyOutputShape(node, x, output_padding, &w);
   // Points after the last window are pads that aren't cut off.
   for (size_t i = 0; i < w.axes; ++i) {
@@ -243,7 +252,7 @@ void LpNormalization(const OnnxNode& node) {
   if (p != 1 && p != 2) node.Invalid("p = ", p);
   const layers::ReduceOptions options = {.dims = {axis}, .keep_dim = true};
   const Variable sum = layers::ReduceSum(p == 1 ? layers::Abs(x) : layers::Square(x), options);
-  // Zeros stay zeros.
+  // Zeros stay zeros. A sum is changed before its root is taken, whose gradient is infinite at 0.
   const Variable divisor = layers::Where(layers::Equal(sum, 0.0), 1.0, sum);
   node.Out(0, x / (p == 1 ? divisor : layers::Sqrt(divisor)));
 }

@@ -9,13 +9,6 @@ namespace skiff {
 
 using Ints = std::vector<int64_t>;
 
-namespace {
-
-// Products of two of them don't overflow.
-constexpr int64_t kMostOfWindow = int64_t{1} << 30;
-
-}  // namespace
-
 OnnxWindow WindowOf(const OnnxNode& node, const Variable& x, Ints kernel) {
   OnnxWindow w;
   const int64_t axes = static_cast<int64_t>(x.dims().size()) - 2;

@@ -119,6 +119,42 @@ TEST(ImportOnnxLimits, UnpooledExtentsThatOverflow) {
   EXPECT_THAT(Refusal(ErrorCode::kInvalidArgument, model.builder), HasSubstr("1073741824"));
 }
 
+TEST(ImportOnnxLimits, ExtentsOfTransposedConvolutionsThatOverflow) {
+  const auto refusal = [](ErrorCode code, int64_t extent, const std::string& attribute,
+                          int64_t number) {
+    OpModel model("ConvTranspose", {1, 1, extent}, {"w"});
+    model.builder.Floats("w", {1, 1, 1}, {1});
+    SetInts("strides", {1 << 30}, model.node);
+    SetInts("output_shape", {4}, model.node);
+    SetInts(attribute, {number}, model.node);
+    if (attribute == "output_shape") model.node->mutable_attribute()->DeleteSubrange(1, 1);
+    return Refusal(code, model.builder);
+  };
+  EXPECT_THAT(refusal(ErrorCode::kUnimplemented, int64_t{1} << 40, "output_padding", 0),
+              HasSubstr("a number of its output is 1099511627776"));
+  EXPECT_THAT(refusal(ErrorCode::kUnimplemented, 4, "output_padding", kMostInt),
+              HasSubstr(StrCat("a number of its output is ", kMostInt)));
+  EXPECT_THAT(refusal(ErrorCode::kInvalidArgument, 4, "output_padding", kLeastInt),
+              HasSubstr("an output_padding below 0"));
+  EXPECT_THAT(refusal(ErrorCode::kInvalidArgument, 4, "output_shape", kLeastInt),
+              HasSubstr("an extent below 1"));
+}
+
+TEST(ImportOnnxLimits, HyperbolicFunctionsInHalf) {
+  for (const auto& [op, expected] : {std::pair("Asinh", 6.397f), std::pair("Acosh", 6.397f)}) {
+    ModelBuilder builder;
+    builder.Input("x", {1});
+    SetInt("to", onnx::TensorProto::FLOAT16, builder.Node("Cast", {"x"}, {"half"}));
+    builder.Node(op, {"half"}, {"result"});
+    SetInt("to", onnx::TensorProto::FLOAT, builder.Node("Cast", {"result"}, {"y"}));
+    builder.Output("y", {1});
+    Executor exe;
+    const InferenceModel model = Imported(builder, &exe);
+    const Tensor x = Tensor::FromValues<float>({1}, {300});
+    EXPECT_NEAR(exe.Run(*model.program, {{"x", x}}, {"y"})[0].Item<float>(), expected, 0.01);
+  }
+}
+
 // Exporters drop axes whose extent they couldn't tell.
 TEST(ImportOnnxLimits, DropsOnlyAxesOfExtent1) {
   for (const int64_t opset : {11, 17}) {
