@@ -1,6 +1,7 @@
 // The ops of cases of the operator tests, exported and imported again, compute the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -155,9 +156,11 @@ bool IsCandidate(const harness::OpCase& op_case) {
 }
 
 // All cases would take long: the first of each op and opset, and some of the others.
-bool IsChosen(int number) { return number <= 3 || number % 4 == 0; }
+bool IsChosen(int number) { return number <= 3 || number % 8 == 0; }
 
 TEST(CaseRoundTripTest, ComputesTheSame) {
+  // The cases are so small that threads would mostly wait for each other.
+  omp_set_num_threads(1);
   CaseRoundTrip round_trip;
   std::map<std::string, std::string> refusals = RefusedCases();
   std::map<std::pair<std::string, int>, int> counts;
