@@ -83,6 +83,26 @@ TEST_F(CommonSubexpressionPassTest, MergesWhatBecameEqualByMerging) {
               ElementsAre("tiny_copy", "tiny_scale", "tiny_add"));
 }
 
+// The contents of the second of two equal values may be the ones that the lowering has needed.
+TEST_F(CommonSubexpressionPassTest, KeepsContentsThatAreKnown) {
+  const BoundProgram bound = Bind(R"(
+    {Out: [a]} = tiny_copy(X: [x])
+    {Out: [b]} = tiny_copy(X: [x])
+    {Out: [c]} = tiny_add(X: [a], Y: [b]))",
+                                  {"c"}, /*merge=*/false);
+  Plan plan = bound.plan();
+  // As before ops in place are found.
+  for (const ValueId value : plan.ids()) plan[value].alias_of = {};
+  ASSERT_EQ(plan.instructions.size(), 3u);
+  const ValueId first = plan.instructions[0].outputs[0];
+  const auto contents = std::make_shared<const Tensor>(x_);
+  plan[plan.instructions[1].outputs[0]].meta.contents = contents;
+  ASSERT_EQ(plan[first].meta.contents, nullptr);
+  CommonSubexpressionPass().Apply({.registry = registry_}, &plan);
+  EXPECT_EQ(plan.instructions.size(), 2u);
+  EXPECT_EQ(plan[first].meta.contents, contents);
+}
+
 TEST_F(CommonSubexpressionPassTest, TellsAttributesApart) {
   EXPECT_THAT(Types(R"(
     {Out: [a]} = tiny_scale(X: [x]) {factor = 3.0}
