@@ -140,7 +140,7 @@ void ScatterNd(const OnnxNode& node) {
 
 void OneHot(const OnnxNode& node) {
   node.CheckInputs(3, 3);
-  const auto depth = static_cast<int64_t>(node.Number(1, 0));
+  const int64_t depth = node.WholeNumber(1, 0);
   Variable index = node.In(0);
   const Variable values = node.In(2);
   if (depth < 1 || depth > std::numeric_limits<int32_t>::max()) node.Invalid("depth = ", depth);

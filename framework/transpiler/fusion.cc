@@ -238,11 +238,10 @@ bool Match::HaveSameAttributes(const std::string& a, const std::string& b) const
 }
 
 const std::vector<Fusion>& FusionList::CheckedFor(const OpRegistry& registry) const {
-  // The definitions of that registry never change; another one may be a test's.
-  const bool is_default = &registry == &DefaultOpRegistry();
-  if (is_default && checked_) return fusions_;
-  CheckFusions(registry, fusions_);
-  if (is_default) checked_ = true;
+  if (checked_for_ != &registry) {
+    CheckFusions(registry, fusions_);
+    checked_for_ = &registry;
+  }
   return fusions_;
 }
 

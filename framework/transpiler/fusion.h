@@ -106,7 +106,8 @@ struct Fusion {
   std::map<std::string, std::string> instead = {};
 };
 
-// Fusions that are checked once for the ops of Skiff; a pass has one static list.
+// Fusions that are checked once for a registry; a pass has one static list. Registries are told
+// apart by their addresses, so one in the place of another isn't checked again.
 class FusionList {
  public:
   FusionList(std::vector<Fusion> fusions) : fusions_(std::move(fusions)) {}  // NOLINT
@@ -118,7 +119,7 @@ class FusionList {
 
  private:
   std::vector<Fusion> fusions_;
-  mutable std::atomic<bool> checked_ = false;
+  mutable std::atomic<const OpRegistry*> checked_for_ = nullptr;
 };
 
 // Applies the fusions in their order, each wherever it fits in the whole plan. `changes`: the
