@@ -574,8 +574,7 @@ TEST(Shrinking, LeavesLittleOfAProgram) {
   int shrunk = 0;
   size_t least = SIZE_MAX;
   size_t of_ops = 0;
-  const auto is_small = [&] { return least <= kSmall && 2 * least < of_ops; };
-  for (uint64_t number = 0; number < kPrograms && (shrunk < kShrunk || !is_small()); ++number) {
+  for (uint64_t number = 0; number < kPrograms && (shrunk < kShrunk || least > kSmall); ++number) {
     const Workload workload = Draw(number);
     // What is in a loop stays there as long as the loop does.
     const bool has_loops = std::ranges::any_of(
@@ -605,7 +604,7 @@ TEST(Shrinking, LeavesLittleOfAProgram) {
   }
   EXPECT_GE(shrunk, kShrunk);
   EXPECT_LE(least, kSmall);
-  EXPECT_LT(2 * least, of_ops);
+  EXPECT_LE(2 * least, of_ops);
 }
 
 void RegisterTests() {
