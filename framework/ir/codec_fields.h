@@ -34,12 +34,10 @@ enum class OpAttrField : pbf_tag_type {
   kScalars = 21,
 };
 
-// Scalars have a type each. Skiff's attributes have no such lists: those of set_value, the only
-// ones of PaddlePaddle 2.6, are doubles.
+// Scalars have a type each. Skiff's attributes have no such lists. PaddlePaddle 2.6 has them under
+// one name, whose lists are doubles here, and scalars in files.
 inline constexpr int32_t kScalarsType = 17;  // of AttrType
-constexpr bool AreScalars(std::string_view op, std::string_view attr) {
-  return attr == "values" && (op == "set_value" || op == "set_value_grad");
-}
+constexpr bool AreScalars(std::string_view attr) { return attr == "values"; }
 
 enum class ScalarField : pbf_tag_type { kType = 1, kB = 2, kI = 3, kR = 4, kC = 5 };
 enum class ScalarType : int32_t { kBool = 1, kLong = 2, kFloat64 = 3, kComplex = 4 };

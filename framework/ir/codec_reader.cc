@@ -177,8 +177,8 @@ std::vector<double> ReadScalars(const wire::OpAttr& attr) {
   return values;
 }
 
-Attribute ReadAttr(std::string_view op, const wire::OpAttr& attr, int block_count) {
-  if (attr.type->value == wire::kScalarsType && wire::AreScalars(op, *attr.name)) {
+Attribute ReadAttr(const wire::OpAttr& attr, int block_count) {
+  if (attr.type->value == wire::kScalarsType && wire::AreScalars(*attr.name)) {
     return ReadScalars(attr);
   }
   switch (static_cast<AttrType>(attr.type->value)) {
@@ -236,7 +236,7 @@ Op ReadOp(const wire::OpDesc& desc, int block_count, const std::string& place, W
   op.inputs = ReadSlots(desc.inputs);
   op.outputs = ReadSlots(desc.outputs);
   op.attrs = ReadAttrs(desc.attrs, place, warnings,
-                       [&](const auto& attr) { return ReadAttr(*desc.type, attr, block_count); });
+                       [&](const auto& attr) { return ReadAttr(attr, block_count); });
   op.is_target = desc.is_target.value_or(false);
   return op;
 }

@@ -173,7 +173,7 @@ void WriteOp(const Op& op, pbf_builder<OpField> out) {
   out.add_string(OpField::kType, op.type);
   for (const auto& [name, attribute] : op.attrs) {
     const auto* doubles = std::get_if<std::vector<double>>(&attribute);
-    if (doubles != nullptr && wire::AreScalars(op.type, name)) {
+    if (doubles != nullptr && wire::AreScalars(name)) {
       WriteScalars(name, *doubles, {out, OpField::kAttrs});
     } else {
       WriteAttr(name, attribute, {out, OpField::kAttrs});

@@ -112,6 +112,16 @@ void EraseRange(std::vector<T>* elements, size_t begin, size_t end) {
                   elements->begin() + static_cast<std::ptrdiff_t>(end));
 }
 
+// Returns the workload with the first of its runs that fails alone; if none does, the workload.
+Workload WithOneRun(const Workload& workload, const std::function<bool(const Workload&)>& fails) {
+  for (const WorkloadRun& run : workload.runs) {
+    Workload alone = workload;
+    alone.runs = {run};
+    if (fails(alone)) return alone;
+  }
+  return workload;
+}
+
 }  // namespace
 
 MemoryChoice NoReuse() {
@@ -205,7 +215,7 @@ std::vector<std::string> FaultsOfEveryMemoryChoice(const Workload& workload) {
 }
 
 Workload Shrink(const Workload& workload, const std::function<bool(const Workload&)>& fails) {
-  Workload small = workload;
+  Workload small = WithOneRun(workload, fails);
   LeaveOut([](const Workload& w) { return w.runs.size(); },
            [](Workload w, size_t begin, size_t end) {
              EraseRange(&w.runs, begin, end);

@@ -48,7 +48,8 @@ std::vector<std::string> MemoryFaults(const Workload& workload,
 std::vector<std::string> FaultsOfEveryMemoryChoice(const Workload& workload);
 
 // Returns a smaller workload that still fails, without the runs, fetches and ops that the failure
-// doesn't need. `fails` must be true for `workload`, and false for a workload that can't run.
+// doesn't need: of one run if one fails alone. `fails` must be true for `workload`, and false for a
+// workload that can't run.
 Workload Shrink(const Workload& workload, const std::function<bool(const Workload&)>& fails);
 // Returns the programs of a workload as text, and what it fetches.
 std::string WorkloadText(const Workload& workload);

@@ -86,8 +86,7 @@ class Rounding {
         const bool is_update = (op.role() & kRoleOptimize) != 0;
         is_update ? AppendUpdate(std::move(op), block) : AppendInHalf(std::move(op), block);
       } else if (op.type == "check_finite_and_unscale") {
-        // Whether a number is finite, it asks once the number is rounded.
-        AppendInHalf(std::move(op), block);
+        AppendUnscaling(std::move(op), block, &rounded);
       } else {
         Append(std::move(op), block, &rounded);
       }
@@ -147,8 +146,31 @@ class Rounding {
     }
   }
 
-  // An op that doesn't compute in float32 and round. (An update that no optimizer made: its
-  // parameters needn't be its master weights, rounded, which shows when it skips the update.)
+  // An op that asks whether its results are finite once they are rounded.
+  void AppendUnscaling(Op op, Block* block, Names* rounded) {
+    const std::vector<std::string> results = op.Output("Out");
+    const std::string found = op.Output("FoundInfinite")[0];
+    const int32_t role = op.role();
+    Append(std::move(op), block, rounded);
+    for (const std::string& result : results) {
+      if (!IsHalf(HalfOf(*block, result))) continue;
+      const std::string is_finite = MakeLike(block, found, DType::kBool);
+      const std::string is_infinite = MakeLike(block, found, DType::kBool);
+      const auto append = [&](Op check) {
+        if (role != kRoleForward) check.SetAttr(kOpRoleAttr, role & ~kRoleLoss);
+        block->AppendOp(std::move(check));
+      };
+      append(Op("isfinite").SetInput("X", {result}).SetOutput("Out", {is_finite}));
+      append(Op("logical_not").SetInput("X", {is_finite}).SetOutput("Out", {is_infinite}));
+      append(Op("logical_or")
+                 .SetInput("X", {found})
+                 .SetInput("Y", {is_infinite})
+                 .SetOutput("Out", {found}));
+    }
+  }
+
+  // An update that no optimizer made: its parameters needn't be its master weights, rounded, which
+  // shows when it skips the update.
   void AppendInHalf(Op op, Block* block) {
     for (SlotArguments& slot : op.inputs) {
       for (std::string& name : slot.arguments) {

@@ -19,7 +19,7 @@ namespace skiff::harness {
 //                               →   {Out: [y.half]} = cast(X: [y.exact])
 //                                   {Out: [y]} = cast(X: [y.half])
 //
-// No op but casts (and check_finite_and_unscale) sees half there, and no pass widens anything. What
+// No op but casts sees half there, and no pass widens anything. What
 // a loop adds up over its iterations is rounded after the loop alone. Updates of parameters work on
 // the master weights, which are rounded to the parameters after that.
 std::unique_ptr<Program> RoundedLikeHalf(const OpRegistry& registry, const Program& program);

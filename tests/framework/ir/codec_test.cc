@@ -338,9 +338,9 @@ TEST(ProgramCodec, NamesTheAttributeOfATypeItDoesNotSupport) {
   for (const auto& [type, field, name] :
        {std::tuple{16, 20, "SCALAR"}, std::tuple{17, 21, "SCALARS"}}) {
     const Error error =
-        ErrorOf(RootWithOp(BytesField(3, "f") + Attr("values", type, BytesField(field, one))));
+        ErrorOf(RootWithOp(BytesField(3, "f") + Attr("numbers", type, BytesField(field, one))));
     EXPECT_EQ(error.code(), ErrorCode::kUnimplemented);
-    EXPECT_EQ(error.what(), StrCat("block 0, op #0 \"f\": attribute \"values\" is of type ", name,
+    EXPECT_EQ(error.what(), StrCat("block 0, op #0 \"f\": attribute \"numbers\" is of type ", name,
                                    ", which is not supported"));
   }
 }
