@@ -112,8 +112,42 @@ void EraseRange(std::vector<T>* elements, size_t begin, size_t end) {
                   elements->begin() + static_cast<std::ptrdiff_t>(end));
 }
 
+using Fails = std::function<bool(const Workload&)>;
+
+void LeaveOutFetches(const Fails& fails, Workload* small) {
+  for (size_t run = 0; run < small->runs.size(); ++run) {
+    LeaveOut([run](const Workload& w) { return w.runs[run].fetches.size(); },
+             [run](Workload w, size_t begin, size_t end) {
+               EraseRange(&w.runs[run].fetches, begin, end);
+               return w;
+             },
+             fails, small);
+  }
+}
+
+void LeaveOutOps(const Fails& fails, Workload* small) {
+  for (size_t program = 0; program < small->programs.size(); ++program) {
+    LeaveOut([program](const Workload& w) { return w.programs[program]->root()->ops().size(); },
+             [program](Workload w, size_t begin, size_t end) {
+               std::unique_ptr<Program> without = w.programs[program]->Clone();
+               without->root()->RemoveOps(begin, end);
+               w.programs[program] = std::move(without);
+               return w;
+             },
+             fails, small);
+  }
+}
+
+// Returns the number of ops and fetches.
+size_t SizeOf(const Workload& workload) {
+  size_t size = 0;
+  for (const WorkloadRun& run : workload.runs) size += run.fetches.size();
+  for (const auto& program : workload.programs) size += program->root()->ops().size();
+  return size;
+}
+
 // Returns the workload with the first of its runs that fails alone; if none does, the workload.
-Workload WithOneRun(const Workload& workload, const std::function<bool(const Workload&)>& fails) {
+Workload WithOneRun(const Workload& workload, const Fails& fails) {
   for (const WorkloadRun& run : workload.runs) {
     Workload alone = workload;
     alone.runs = {run};
@@ -222,23 +256,11 @@ Workload Shrink(const Workload& workload, const std::function<bool(const Workloa
              return w;
            },
            fails, &small);
-  for (size_t run = 0; run < small.runs.size(); ++run) {
-    LeaveOut([run](const Workload& w) { return w.runs[run].fetches.size(); },
-             [run](Workload w, size_t begin, size_t end) {
-               EraseRange(&w.runs[run].fetches, begin, end);
-               return w;
-             },
-             fails, &small);
-  }
-  for (size_t program = 0; program < small.programs.size(); ++program) {
-    LeaveOut([program](const Workload& w) { return w.programs[program]->root()->ops().size(); },
-             [program](Workload w, size_t begin, size_t end) {
-               std::unique_ptr<Program> without = w.programs[program]->Clone();
-               without->root()->RemoveOps(begin, end);
-               w.programs[program] = std::move(without);
-               return w;
-             },
-             fails, &small);
+  // What one round leaves out may make more unnecessary.
+  for (size_t before = SIZE_MAX; SizeOf(small) < before;) {
+    before = SizeOf(small);
+    LeaveOutFetches(fails, &small);
+    LeaveOutOps(fails, &small);
   }
   return small;
 }
