@@ -80,12 +80,25 @@ void ForOwnedPlacesFromTheBack(const AxisExtents& index, const Body& body) {
 template <typename T>
 void TakeLastPlaces(const AlongAxis& named, const int64_t* places, const T* from, char* marks,
                     T* to) {
-  ForOwnedPlaces<T>(named.index(), [=](int64_t i) { marks[places[i]] = 0; });
-  // The last position comes first.
-  ForOwnedPlacesFromTheBack<T>(named.index(), [=](int64_t i) {
-    char& mark = marks[places[i]];
-    to[i] = mark != 0 ? T{} : from[places[i]];
-    mark = 1;
+  const AxisExtents& index = named.index();
+  ForOwnedParts<T>(index, index.length, [=](int64_t outer, int64_t first, int64_t size) {
+    // Rows of one element each are a row.
+    const int64_t rows = index.inner == 1 ? 1 : index.length;
+    const int64_t row = index.inner == 1 ? index.length : size;
+    const int64_t begin = outer * index.length * index.inner + first;
+    for (int64_t j = 0; j < rows; ++j) {
+      const int64_t at = begin + j * index.inner;
+      for (int64_t i = at; i < at + row; ++i) to[i] = from[places[i]];
+      for (int64_t i = at; i < at + row; ++i) marks[places[i]] = 0;
+    }
+    for (int64_t j = rows - 1; j >= 0; --j) {
+      const int64_t at = begin + j * index.inner;
+      for (int64_t i = at + row - 1; i >= at; --i) {
+        char& mark = marks[places[i]];
+        if (mark != 0) to[i] = T{};
+        mark = 1;
+      }
+    }
   });
 }
 

@@ -111,12 +111,10 @@ inline void TakeRows(const AxisExtents& axis, const void* x, const int64_t* indi
   });
 }
 
-// Calls body(outer, i, first, length) on each thread for each index i, in order: the thread's part
-// of row i of block `outer` is elements [first, first + length). Each element belongs to one
-// thread, so updates of a row happen in the order of i, however many threads there are. `body` must
-// not throw.
+// Calls body(outer, first, length) on several threads: elements [first, first + length) of all rows
+// of block `outer`, of which there are `count`, are the thread's. `body` must not throw.
 template <typename T, typename Body>
-void ForOwnedRuns(const AxisExtents& axis, int64_t count, const Body& body) {
+void ForOwnedParts(const AxisExtents& axis, int64_t count, const Body& body) {
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
   const int64_t grain = std::max(kLine, 8192 / std::max<int64_t>(1, count));
   ParallelFor(axis.outer * axis.inner, grain, [&](int64_t begin, int64_t end) {
@@ -124,9 +122,20 @@ void ForOwnedRuns(const AxisExtents& axis, int64_t count, const Body& body) {
       const int64_t outer = begin / axis.inner;
       const int64_t first = begin % axis.inner;
       const int64_t length = std::min(axis.inner - first, end - begin);
-      for (int64_t i = 0; i < count; ++i) body(outer, i, first, length);
+      body(outer, first, length);
       begin += length;
     }
+  });
+}
+
+// Calls body(outer, i, first, length) on each thread for each index i, in order: the thread's part
+// of row i of block `outer` is elements [first, first + length). Each element belongs to one
+// thread, so updates of a row happen in the order of i, however many threads there are. `body` must
+// not throw.
+template <typename T, typename Body>
+void ForOwnedRuns(const AxisExtents& axis, int64_t count, const Body& body) {
+  ForOwnedParts<T>(axis, count, [&](int64_t outer, int64_t first, int64_t length) {
+    for (int64_t i = 0; i < count; ++i) body(outer, i, first, length);
   });
 }
 
