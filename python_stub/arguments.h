@@ -27,7 +27,7 @@
 #include "framework/builder/optimizer/parameter_average.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/regularizer.h"
-#include "framework/builder/update_gate.h"
+#include "framework/builder/update_condition.h"
 #include "framework/builder/variable.h"
 
 struct _object;

@@ -42,7 +42,7 @@ InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction) {
 
 bool MayShareStorage(const PlanValue& a, const PlanValue& b) {
   const auto is_free = [](const PlanValue& value) {
-    return value.storage == Storage::kArena && !value.is_alone;
+    return value.storage == Storage::kArena && !value.is_exclusive;
   };
   return a.place == b.place && StorageBytes(a) == StorageBytes(b) && a.meta.dtype == b.meta.dtype &&
          a.meta.layout == b.meta.layout && is_free(a) && is_free(b);

@@ -19,7 +19,7 @@ InputOutputPairs InPlacePairs(const Plan& plan, const Instruction& instruction);
 InputOutputPairs ViewPairs(const Plan& plan, const Instruction& instruction);
 
 // Returns whether two values may share storage at all: both are in one arena, have equal bytes,
-// dtype and layout, and neither is_alone.
+// dtype and layout, and neither is_exclusive.
 bool MayShareStorage(const PlanValue& a, const PlanValue& b);
 
 }  // namespace skiff

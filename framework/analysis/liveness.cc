@@ -32,7 +32,7 @@ ValueTable<Life> StorageLives(const Plan& plan) {
     }
   }
   for (const ValueId value : plan.ids()) {
-    if (lives[value].first < 0 || !plan[value].is_alone) continue;
+    if (lives[value].first < 0 || !plan[value].is_exclusive) continue;
     lives[value] = {.first = 0, .last = static_cast<int32_t>(plan.instructions.size())};
   }
   return lives;

@@ -14,7 +14,7 @@ namespace {
 Variable Unary(const char* type, const Variable& x, const Site& site, AttributeMap attrs = {}) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   op.attrs = std::move(attrs);
   return call.AppendFor(std::move(op));
 }

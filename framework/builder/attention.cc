@@ -23,7 +23,7 @@ struct Projected {
 };
 
 void CheckInput(const LayerCall& call, const Variable& x) {
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(x.dims().size() == 3 && x.dims()[2] > 0, "input \"", x.name(), "\" has the shape ",
                Shape(x.dims()), ", expected [N, L, width] with a known width");
 }
@@ -62,7 +62,7 @@ AttentionOptions Checked(const LayerCall& call, const Variable& query, Attention
   call.Enforce(options.cache.empty() || !options.key_lengths.defined(),
                "a cache with key_lengths, expected the positions alone");
   if (!options.cache.empty()) {
-    call.Use({options.positions, options.cache[0]});
+    call.CheckedNames({options.positions, options.cache[0]});
     CheckReach(call, options.positions, options.cache[0]);
   }
   const auto serves_all = [](const ParamAttr& attr) {
@@ -109,9 +109,10 @@ Variable AttendInOneOp(const LayerCall& call, const Projected& projected,
   if (projected.key.defined()) {
     op.SetInput("Key", {projected.key.name()}).SetInput("Value", {projected.value.name()});
   }
-  if (options.mask.defined()) op.SetInput("Bias", {call.Use(options.mask)});
-  if (options.key_lengths.defined()) op.SetInput("KeyLengths", {call.Use(options.key_lengths)});
-  if (!options.cache.empty()) op.SetInput("Positions", {call.Use(options.positions)});
+  if (options.mask.defined()) op.SetInput("Bias", {call.CheckedName(options.mask)});
+  if (options.key_lengths.defined())
+    op.SetInput("KeyLengths", {call.CheckedName(options.key_lengths)});
+  if (!options.cache.empty()) op.SetInput("Positions", {call.CheckedName(options.positions)});
   for (const char* slot : {"RowMax", "RowSum", "DropoutKey"})
     op.SetOutput(slot, {call.NewOutput().name()});
   op.SetAttr("num_heads", options.heads)
@@ -130,7 +131,7 @@ Variable AttendInOpsOfFluid(const LayerCall& call, const Projected& projected,
   const Variable value = SplitHeads(projected.value, options, site);
   Variable scores = MatMul(query, key, {.transpose_y = true}, site);
   if (options.mask.defined()) {
-    call.Use(options.mask);
+    call.CheckedName(options.mask);
     scores = ElementwiseAdd(scores, options.mask, {}, site);
   }
   Variable weights = Softmax(scores, -1, site);
@@ -199,8 +200,8 @@ Projected ProjectPacked(const LayerCall& call, const Variable& x, const Attentio
 Variable TokenPositions(const Variable& tokens, const TokenPositionsOptions& options, Site site) {
   const LayerCall call("token_positions", "", site);
   Op op("token_positions");
-  op.SetInput("X", {call.Use(tokens)}).SetAttr("limit", options.limit);
-  if (options.start.defined()) op.SetInput("Start", {call.Use(options.start)});
+  op.SetInput("X", {call.CheckedName(tokens)}).SetAttr("limit", options.limit);
+  if (options.start.defined()) op.SetInput("Start", {call.CheckedName(options.start)});
   return call.AppendFor(std::move(op)).StopGradient();
 }
 
@@ -238,8 +239,8 @@ Variable PositionEmbedding(const Variable& tokens, const PositionEmbeddingOption
 Variable RotaryEmbedding(const Variable& x, const RotaryEmbeddingOptions& options, Site site) {
   const LayerCall call("rotary_embedding", "", site);
   Op op("rotary_embedding");
-  op.SetInput("X", {call.Use(x)});
-  if (options.positions.defined()) op.SetInput("Positions", {call.Use(options.positions)});
+  op.SetInput("X", {call.CheckedName(x)});
+  if (options.positions.defined()) op.SetInput("Positions", {call.CheckedName(options.positions)});
   op.SetAttr("num_heads", options.heads)
       .SetAttr("base", options.base)
       .SetAttr("interleaved", options.interleaved);
@@ -267,9 +268,9 @@ Variable WriteToCache(const Variable& cache, const Variable& x, const Variable& 
                       Site site) {
   const LayerCall call("write_to_cache", "", site);
   Op op("write_to_cache");
-  op.SetInput("Cache", {call.Use(cache)})
-      .SetInput("X", {call.Use(x)})
-      .SetInput("Positions", {call.Use(positions)})
+  op.SetInput("Cache", {call.CheckedName(cache)})
+      .SetInput("X", {call.CheckedName(x)})
+      .SetInput("Positions", {call.CheckedName(positions)})
       .SetOutput("Out", {cache.name()});
   call.Append(std::move(op));
   return cache;
@@ -299,7 +300,7 @@ Variable Attention(const Variable& x, const AttentionOptions& options, Site site
 
 Variable PaddingMask(const Variable& is_token, Site site) {
   const LayerCall call("padding_mask", "", site);
-  call.Use(is_token);
+  call.CheckedName(is_token);
   call.Enforce(is_token.dims().size() == 2, "input \"", is_token.name(), "\" has the shape ",
                Shape(is_token.dims()), ", expected [N, L]");
   constexpr float kHidden = 1e4f;

@@ -13,7 +13,7 @@ namespace skiff::layers {
 namespace {
 
 int64_t WidthOf(const LayerCall& call, const Variable& x) {
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(x.dims().size() == 2 && x.dims()[1] > 0, "input \"", x.name(), "\" has the shape ",
                Shape(x.dims()), ", expected [rows, width] with a known width");
   return x.dims()[1];
@@ -108,7 +108,7 @@ AttentionDecoderStates AttentionDecoder(const Variable& words, const Variable& e
   const LayerCall call("attention_decoder", options.name, site);
   const int64_t context_width = WidthOf(call, encoded);
   const int64_t key_width = WidthOf(call, keys);
-  call.Use(words);
+  call.CheckedName(words);
   const DecoderCall decoder(call, options, words.dtype(), site);
   Op op("attention_decoder");
   op.SetAttr("cell", options.cell)
@@ -118,8 +118,9 @@ AttentionDecoderStates AttentionDecoder(const Variable& words, const Variable& e
   decoder.SetCell(words, context_width, &op);
   op.SetInput("Encoded", {encoded.name()}).SetInput("Keys", {keys.name()});
   decoder.SetScores(key_width, &op);
-  if (options.initial_hidden.defined()) op.SetInput("H0", {call.Use(options.initial_hidden)});
-  if (options.initial_cell.defined()) op.SetInput("C0", {call.Use(options.initial_cell)});
+  if (options.initial_hidden.defined())
+    op.SetInput("H0", {call.CheckedName(options.initial_hidden)});
+  if (options.initial_cell.defined()) op.SetInput("C0", {call.CheckedName(options.initial_cell)});
 
   AttentionDecoderStates states;
   states.context = call.NewOutput();

@@ -11,9 +11,10 @@ BeamSelection BeamSearch(const Variable& last_ids, const Variable& last_scores, 
                          const Variable& scores, const BeamSearchOptions& options, Site site) {
   const LayerCall call("beam_search", "", site);
   Op op("beam_search");
-  op.SetInput("pre_ids", {call.Use(last_ids)}).SetInput("pre_scores", {call.Use(last_scores)});
-  if (ids.defined()) op.SetInput("ids", {call.Use(ids)});
-  op.SetInput("scores", {call.Use(scores)});
+  op.SetInput("pre_ids", {call.CheckedName(last_ids)})
+      .SetInput("pre_scores", {call.CheckedName(last_scores)});
+  if (ids.defined()) op.SetInput("ids", {call.CheckedName(ids)});
+  op.SetInput("scores", {call.CheckedName(scores)});
   op.SetAttr("beam_size", options.beam_size).SetAttr("end_id", options.end_id);
   op.SetAttr("level", options.level).SetAttr("is_accumulated", options.is_accumulated);
   const Variable selected_scores = call.NewOutput();
@@ -28,7 +29,7 @@ BeamSentences BeamSearchDecode(const Variable& ids, const Variable& scores,
                                const BeamSearchOptions& options, Site site) {
   const LayerCall call("beam_search_decode", "", site);
   for (const Variable& array : {ids, scores}) {
-    call.Use(array);
+    call.CheckedName(array);
     call.Enforce(array.var().kind == VarKind::kLoDTensorArray, "\"", array.name(), "\" is ",
                  VarKindName(array.var().kind), ", expected an array (CreateArray)");
   }

@@ -17,14 +17,14 @@ Variable Finish(const LayerCall& call, Op op) {
 Variable Predicate(const char* type, const Variable& x, const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return Finish(call, std::move(op));
 }
 
 Variable Predicate(const char* type, const Variable& x, const Variable& y, const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Y", {call.CheckedName(y)});
   return Finish(call, std::move(op));
 }
 
@@ -99,7 +99,7 @@ Variable Increment(const Variable& x, float step, Site site) {
   const LayerCall call("increment", "", site);
   Op op("increment");
   // In place: counters are persistables, whose next value must be in the same variable.
-  op.SetInput("X", {call.Use(x)}).SetOutput("Out", {x.name()}).SetAttr("step", step);
+  op.SetInput("X", {call.CheckedName(x)}).SetOutput("Out", {x.name()}).SetAttr("step", step);
   call.Append(std::move(op));
   return x;
 }

@@ -25,7 +25,7 @@ Branch BuildBranch(const LayerCall& call, const std::function<Variables()>& buil
   Block* outer = &CurrentBlock();
   branch.block = BuildBlock([&] {
     for (const Variable& result : build()) {
-      call.Use(result);
+      call.CheckedName(result);
       Variable copy;
       {
         const BlockGuard guard(outer);
@@ -46,7 +46,7 @@ Branch BuildBranch(const LayerCall& call, const std::function<Variables()>& buil
 void AppendBranch(const LayerCall& call, const Variable& condition, const Branch& branch) {
   const BlockUses uses = UsesOutside(*branch.block);
   Op op("conditional_block");
-  op.SetInput("Cond", {call.Use(condition)}).SetInput("Input", uses.reads);
+  op.SetInput("Cond", {call.CheckedName(condition)}).SetInput("Input", uses.reads);
   op.SetOutput("Out", uses.writes).SetOutput("Scope", {NewScopes(call)});
   op.SetAttr("sub_block", BlockIndex{branch.block->index()}).SetAttr("is_scalar_condition", true);
   call.Append(std::move(op));
@@ -82,7 +82,7 @@ void Switch::Add(const Variable& condition, const std::function<void()>& body) {
 IfElse::IfElse(const Variable& mask, Site site)
     : mask_(mask), site_(site), outer_(&CurrentBlock()) {
   const LayerCall call("if_else", "", site);
-  call.Use(mask);
+  call.CheckedName(mask);
   call.Enforce(mask.dtype() == DType::kBool, "the mask \"", mask.name(), "\" is ", mask.dtype(),
                ", expected bool");
 }
@@ -93,14 +93,14 @@ void IfElse::IfFalse(const std::function<Variables()>& body) { Build(false, body
 Variable IfElse::Input(const Variable& x) {
   const LayerCall call("if_else", "", site_);
   call.Enforce(building_ >= 0, "Input is called outside of IfTrue and IfFalse");
-  call.Use(x);
+  call.CheckedName(x);
   for (const Rows& rows : inputs_) {
     if (rows.of.name() == x.name()) return rows.parts[building_];
   }
   const BlockGuard guard(outer_);
   Rows rows{.of = x, .parts = {call.NewOutput(), call.NewOutput()}};
   Op op("split_lod_tensor");
-  op.SetInput("X", {call.Use(x)}).SetInput("Mask", {mask_.name()});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Mask", {mask_.name()});
   op.SetOutput("OutTrue", {rows.parts[1].name()}).SetOutput("OutFalse", {rows.parts[0].name()});
   call.Append(std::move(op));
   inputs_.push_back(rows);
@@ -155,13 +155,13 @@ void AssignTo(const Variable& x, const Variable& to, Site site) {
   const LayerCall call("assign", "", site);
   EnforceSame(call, "", x, "", to);
   Op op("assign");
-  op.SetInput("X", {call.Use(x)}).SetOutput("Out", {call.Use(to)});
+  op.SetInput("X", {call.CheckedName(x)}).SetOutput("Out", {call.CheckedName(to)});
   call.Append(std::move(op));
 }
 
 While::While(const Variable& condition, Site site) : condition_(condition), site_(site) {
   const LayerCall call("while", "", site);
-  call.Use(condition);
+  call.CheckedName(condition);
   call.Enforce(condition.dtype() == DType::kBool, "the condition \"", condition.name(), "\" is ",
                condition.dtype(), ", expected bool");
 }

@@ -68,7 +68,7 @@ void DynamicRnn::StartSteps(const Variable& first_input) {
 
 Variable DynamicRnn::StepInput(const Variable& x) {
   EnforceInBody("StepInput");
-  call_->Use(x);
+  call_->CheckedName(x);
   call_->Enforce(x.var().lod_level > 0, "the step input \"", x.name(),
                  "\" has no LoD, expected a ragged variable");
   Variable steps;
@@ -82,7 +82,7 @@ Variable DynamicRnn::StepInput(const Variable& x) {
 
 Variable DynamicRnn::StaticInput(const Variable& x) {
   EnforceHasSteps("StaticInput");
-  call_->Use(x);
+  call_->CheckedName(x);
   Variable ranked;
   {
     const BlockGuard guard(outer_);
@@ -93,7 +93,7 @@ Variable DynamicRnn::StaticInput(const Variable& x) {
 
 Variable DynamicRnn::Memory(const Variable& initial) {
   EnforceHasSteps("Memory");
-  call_->Use(initial);
+  call_->CheckedName(initial);
   State state;
   {
     const BlockGuard guard(outer_);
@@ -125,14 +125,14 @@ void DynamicRnn::UpdateMemory(const Variable& memory, const Variable& next) {
   const auto state = std::ranges::find(states_, memory.name(), &State::memory);
   call_->Enforce(state != states_.end(), "\"", memory.name(), "\" is no memory of this layer");
   call_->Enforce(!state->next.defined(), "the memory \"", memory.name(), "\" is updated twice");
-  call_->Use(next);
+  call_->CheckedName(next);
   EnforceSame(*call_, "the next value ", next, "the memory ", memory);
   state->next = next;
 }
 
 void DynamicRnn::StepOutput(const Variable& x) {
   EnforceHasSteps("StepOutput");
-  call_->Use(x);
+  call_->CheckedName(x);
   Variable array;
   {
     const BlockGuard guard(outer_);

@@ -275,7 +275,7 @@ class Contraction {
 
 Variable Einsum(const std::string& equation, const std::vector<Variable>& operands, Site site) {
   const LayerCall call("einsum", "", site);
-  call.Use(operands);
+  call.CheckedNames(operands);
   const Equation parsed = EquationOf(call, equation, operands.size());
   const Contraction contraction(call, site);
   std::vector<Lettered> left;

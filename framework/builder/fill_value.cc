@@ -54,7 +54,7 @@ bool MayHold(DType dtype, double number) {
 
 Variable NumberLike(const Variable& like, double number, const std::source_location& site) {
   const LayerCall call("number", "", site);
-  call.Use(like);
+  call.CheckedName(like);
   call.Enforce(MayHold(like.dtype(), number), number, " is no whole number that \"", like.name(),
                "\" of ", like.dtype(), " can hold");
   return layers::FillConstant({}, like.dtype(), number, site);

@@ -34,7 +34,7 @@ constexpr const char* kWideFloat32 = "wide_float32";
 Variable SquaredNorm(const Variable& x, const std::source_location& site) {
   const LayerCall call("squared_l2_norm", "", site);
   Op op("squared_l2_norm");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   if (x.dtype() == DType::kFloat32) op.SetAttr(kWideFloat32, true);
   return call.AppendFor(std::move(op));
 }
@@ -96,7 +96,7 @@ Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
   }
   const LayerCall call("sum", "", site);
   Op op("sum");
-  op.SetInput("X", call.Use(squares));
+  op.SetInput("X", call.CheckedNames(squares));
   if (gradients[0].gradient.dtype() == DType::kFloat32) op.SetAttr(kWideFloat32, true);
   return call.AppendFor(std::move(op));
 }

@@ -47,7 +47,7 @@ std::vector<Variable> Gradients(const Variable& loss, const std::vector<Variable
   RestoredProgram main(&DefaultMainProgram());
   RestoredProgram startup(&DefaultStartupProgram());
   const LayerCall call("gradients", "gradients", site);
-  call.Use(loss);
+  call.CheckedName(loss);
   call.Enforce(!xs.empty(), "there are no variables to differentiate with respect to");
   Block* root = DefaultMainProgram().root();
   call.Enforce(&CurrentBlock() == root, "a sub-block is open; differentiate in the root block");
@@ -60,7 +60,7 @@ std::vector<Variable> Gradients(const Variable& loss, const std::vector<Variable
   BackwardResult result;
   try {
     result = AppendBackward(DefaultOpRegistry(), &DefaultMainProgram(), differentiated.name(),
-                            {.inputs = call.Use(xs), .no_grad = options.no_grad});
+                            {.inputs = call.CheckedNames(xs), .no_grad = options.no_grad});
   } catch (const Error& error) {
     throw error.WithContext(SiteText(site));
   }

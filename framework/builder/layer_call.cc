@@ -121,7 +121,7 @@ void LayerCall::Fail(const std::string& message) const {
   Throw(ErrorCode::kInvalidArgument, SiteText(site_), ": ", type_, ": ", message);
 }
 
-std::string LayerCall::Use(const Variable& x) const {
+std::string LayerCall::CheckedName(const Variable& x) const {
   Enforce(x.defined(), "an input is an undefined Variable");
   Enforce(x.block()->program() == &DefaultMainProgram(), "input \"", x.name(),
           "\" belongs to another program than the default main program");
@@ -130,9 +130,9 @@ std::string LayerCall::Use(const Variable& x) const {
   return x.name();
 }
 
-std::vector<std::string> LayerCall::Use(const std::vector<Variable>& xs) const {
+std::vector<std::string> LayerCall::CheckedNames(const std::vector<Variable>& xs) const {
   std::vector<std::string> names;
-  for (const Variable& x : xs) names.push_back(Use(x));
+  for (const Variable& x : xs) names.push_back(CheckedName(x));
   return names;
 }
 
@@ -223,7 +223,7 @@ Variable LayerCall::AddBias(const Variable& x, const BiasAttr& bias, size_t begi
   const Variable parameter = CreateParameter(*bias, "b", std::vector<int64_t>(at(begin), at(end)),
                                              x.dtype(), initializer::Constant(0.0));
   Op op("elementwise_add");
-  op.SetInput("X", {Use(x)}).SetInput("Y", {parameter.name()});
+  op.SetInput("X", {CheckedName(x)}).SetInput("Y", {parameter.name()});
   op.SetAttr("axis", static_cast<int32_t>(begin));
   return AppendFor(std::move(op));
 }
@@ -231,7 +231,7 @@ Variable LayerCall::AddBias(const Variable& x, const BiasAttr& bias, size_t begi
 Variable LayerCall::Activate(const Variable& x, const std::string& act) const {
   if (act.empty()) return x;
   Op op(act == "silu" ? "swish" : act);
-  op.SetInput("X", {Use(x)});
+  op.SetInput("X", {CheckedName(x)});
   // The defaults of activation.h that aren't Fluid's.
   if (act == "leaky_relu") op.SetAttr("alpha", 0.01f);
   if (act == "hard_sigmoid") op.SetAttr("slope", 0.16666667f);

@@ -34,8 +34,8 @@ class LayerCall {
 
   // Returns the names of inputs. Throws an Error (kInvalidArgument) if one is undefined, belongs to
   // another program or isn't visible in the current block.
-  std::string Use(const Variable& x) const;
-  std::vector<std::string> Use(const std::vector<Variable>& xs) const;
+  std::string CheckedName(const Variable& x) const;
+  std::vector<std::string> CheckedNames(const std::vector<Variable>& xs) const;
 
   // Returns a new variable <layer>.tmp_<n> for an op's output.
   Variable NewOutput() const;

@@ -2,7 +2,7 @@
 //
 // A schedule reads the step counter @LR_DECAY_COUNTER@, an int64 persistable that counts the runs
 // of the training program, 0 in the first, or its rounds where gradients are merged
-// (update_gate.h). A second main program of the same startup program has a counter of its own,
+// (update_condition.h). A second main program of the same startup program has a counter of its own,
 // @LR_DECAY_COUNTER@_<n>. All ops of a schedule have the role LRSched, so a program cloned for
 // evaluation has none of them and leaves the counter alone. There is no control flow: a choice is a
 // sum of terms weighted by comparisons, exactly 0 or 1.

@@ -12,12 +12,12 @@ namespace skiff::layers {
 namespace {
 
 void SetIfDefined(const LayerCall& call, const char* slot, const Variable& x, Op* op) {
-  if (x.defined()) op->SetInput(slot, {call.Use(x)});
+  if (x.defined()) op->SetInput(slot, {call.CheckedName(x)});
 }
 
 // Ops of Fluid broadcast [N] and [N, 1] to [N, N], or refuse them in terms of their slots.
 void CheckSameDims(const LayerCall& call, const Variable& x, const Variable& label) {
-  call.Use({x, label});
+  call.CheckedNames({x, label});
   call.Enforce(DimsAgree(x.dims(), label.dims()), "\"", x.name(), "\" is of shape ",
                Shape(x.dims()), " and \"", label.name(), "\" of shape ", Shape(label.dims()),
                ", expected one shape; of [N], Unsqueeze with axis 1 makes [N, 1], and of [N, 1], "
@@ -30,7 +30,7 @@ Variable CrossEntropy(const Variable& x, const Variable& label, const CrossEntro
                       Site site) {
   const LayerCall call("cross_entropy", "", site);
   Op op("cross_entropy");
-  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Label", {call.CheckedName(label)});
   op.SetAttr("soft_label", options.soft_label).SetAttr("ignore_index", options.ignore_index);
   return call.AppendFor(std::move(op), "Y");
 }
@@ -45,7 +45,7 @@ SoftmaxLoss SoftmaxWithCrossEntropyAndSoftmax(const Variable& logits, const Vari
                                               Site site) {
   const LayerCall call("softmax_with_cross_entropy", "", site);
   Op op("softmax_with_cross_entropy");
-  op.SetInput("Logits", {call.Use(logits)}).SetInput("Label", {call.Use(label)});
+  op.SetInput("Logits", {call.CheckedName(logits)}).SetInput("Label", {call.CheckedName(label)});
   op.SetAttr("soft_label", options.soft_label).SetAttr("ignore_index", options.ignore_index);
   op.SetAttr("numeric_stable_mode", options.numeric_stable_mode).SetAttr("axis", options.axis);
   const Variable softmax = call.NewOutput();
@@ -64,7 +64,7 @@ Variable SigmoidCrossEntropyWithLogits(const Variable& x, const Variable& label,
   const LayerCall call("sigmoid_cross_entropy_with_logits", "", site);
   CheckSameDims(call, x, label);
   Op op("sigmoid_cross_entropy_with_logits");
-  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Label", {call.CheckedName(label)});
   SetIfDefined(call, "pos_weight", options.pos_weight, &op);
   op.SetAttr("normalize", options.normalize).SetAttr("ignore_index", options.ignore_index);
   return call.AppendFor(std::move(op));
@@ -86,7 +86,7 @@ Variable BinaryCrossEntropy(const Variable& x, const Variable& label, Site site)
   const LayerCall call("bce_loss", "", site);
   CheckSameDims(call, x, label);
   Op op("bce_loss");
-  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Label", {call.CheckedName(label)});
   return call.AppendFor(std::move(op));
 }
 
@@ -94,7 +94,7 @@ Variable LogLoss(const Variable& x, const Variable& label, float epsilon, Site s
   const LayerCall call("log_loss", "", site);
   CheckSameDims(call, x, label);
   Op op("log_loss");
-  op.SetInput("Predicted", {call.Use(x)}).SetInput("Labels", {call.Use(label)});
+  op.SetInput("Predicted", {call.CheckedName(x)}).SetInput("Labels", {call.CheckedName(label)});
   op.SetAttr("epsilon", epsilon);
   return call.AppendFor(std::move(op), "Loss");
 }
@@ -103,7 +103,9 @@ Variable HuberLoss(const Variable& x, const Variable& label, float delta, Site s
   const LayerCall call("huber_loss", "", site);
   CheckSameDims(call, x, label);
   Op op("huber_loss");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(label)}).SetAttr("delta", delta);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetInput("Y", {call.CheckedName(label)})
+      .SetAttr("delta", delta);
   op.SetOutput("Residual", {call.NewOutput().name()});
   return call.AppendFor(std::move(op));
 }
@@ -112,7 +114,9 @@ Variable SmoothL1(const Variable& x, const Variable& y, const SmoothL1Options& o
   const LayerCall call("smooth_l1_loss", "", site);
   CheckSameDims(call, x, y);
   Op op("smooth_l1_loss");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("sigma", options.sigma);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetInput("Y", {call.CheckedName(y)})
+      .SetAttr("sigma", options.sigma);
   SetIfDefined(call, "InsideWeight", options.inside_weight, &op);
   SetIfDefined(call, "OutsideWeight", options.outside_weight, &op);
   op.SetOutput("Diff", {call.NewOutput().name()});
@@ -124,7 +128,7 @@ Variable KldivLoss(const Variable& x, const Variable& target, const std::string&
   const LayerCall call("kldiv_loss", "", site);
   CheckSameDims(call, x, target);
   Op op("kldiv_loss");
-  op.SetInput("X", {call.Use(x)}).SetInput("Target", {call.Use(target)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Target", {call.CheckedName(target)});
   op.SetAttr("reduction", reduction);
   return call.AppendFor(std::move(op), "Loss");
 }
@@ -135,8 +139,8 @@ Variable MarginRankLoss(const Variable& label, const Variable& left, const Varia
   CheckSameDims(call, left, right);
   CheckSameDims(call, left, label);
   Op op("margin_rank_loss");
-  op.SetInput("Label", {call.Use(label)}).SetInput("X1", {call.Use(left)});
-  op.SetInput("X2", {call.Use(right)}).SetAttr("margin", margin);
+  op.SetInput("Label", {call.CheckedName(label)}).SetInput("X1", {call.CheckedName(left)});
+  op.SetInput("X2", {call.CheckedName(right)}).SetAttr("margin", margin);
   op.SetOutput("Activated", {call.NewOutput().name()});
   return call.AppendFor(std::move(op));
 }
@@ -145,7 +149,7 @@ Variable NllLoss(const Variable& x, const Variable& label, const NllLossOptions&
                  Site site) {
   const LayerCall call("nll_loss", "", site);
   Op op("nll_loss");
-  op.SetInput("X", {call.Use(x)}).SetInput("Label", {call.Use(label)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Label", {call.CheckedName(label)});
   SetIfDefined(call, "Weight", options.weight, &op);
   op.SetAttr("ignore_index", options.ignore_index).SetAttr("reduction", options.reduction);
   op.SetOutput("Total_weight", {call.NewSavedOutput()});
@@ -155,7 +159,7 @@ Variable NllLoss(const Variable& x, const Variable& label, const NllLossOptions&
 Variable LabelSmooth(const Variable& label, const LabelSmoothOptions& options, Site site) {
   const LayerCall call("label_smooth", "", site);
   Op op("label_smooth");
-  op.SetInput("X", {call.Use(label)}).SetAttr("epsilon", options.epsilon);
+  op.SetInput("X", {call.CheckedName(label)}).SetAttr("epsilon", options.epsilon);
   SetIfDefined(call, "PriorDist", options.prior_dist, &op);
   return call.AppendFor(std::move(op));
 }

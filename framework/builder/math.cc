@@ -17,7 +17,9 @@ Variable Elementwise(const char* type, const Variable& x, const Variable& y,
                      const ElementwiseOptions& options, const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("axis", options.axis);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetInput("Y", {call.CheckedName(y)})
+      .SetAttr("axis", options.axis);
   return call.Activate(call.AppendFor(std::move(op)), options.act);
 }
 
@@ -25,7 +27,7 @@ Variable Reduce(const char* type, const Variable& x, const ReduceOptions& option
                 const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   // As Fluid's layers do: with reduce_all, `dim` doesn't count.
   op.SetAttr("dim", options.dims.empty() ? std::vector<int64_t>{0} : options.dims);
   op.SetAttr("keep_dim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
@@ -36,7 +38,7 @@ Variable Reduce(const char* type, const Variable& x, const ReduceOptions& option
 Variable Product(const char* type, const Variable& x, const Variable& y, const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Y", {call.CheckedName(y)});
   return call.AppendFor(std::move(op));
 }
 
@@ -44,7 +46,7 @@ Variable ArgExtreme(const char* type, const Variable& x, const ArgExtremeOptions
                     const Site& site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)}).SetAttr("axis", options.axis);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("axis", options.axis);
   op.SetAttr("keepdims", options.keep_dim).SetAttr("flatten", options.flatten);
   return call.AppendFor(std::move(op));
 }
@@ -72,7 +74,7 @@ class WhereOperands {
   WhereOperands(const LayerCall& call, const std::vector<Variable>& operands, const Site& site)
       : operands_(operands), site_(site) {
     for (const Variable& operand : operands) {
-      call.Use(operand);
+      call.CheckedName(operand);
       std::optional<std::vector<int64_t>> dims = BroadcastDims(dims_, operand.dims());
       call.Enforce(dims.has_value(), "\"", operand.name(), "\" of shape ", Shape(operand.dims()),
                    " does not fit the shape ", Shape(dims_), " of the operands before it");
@@ -222,7 +224,9 @@ Variable Where(const Variable& condition, double x, double y, Site site) {
 Variable Scale(const Variable& x, const ScaleOptions& options, Site site) {
   const LayerCall call("scale", "", site);
   Op op("scale");
-  op.SetInput("X", {call.Use(x)}).SetAttr("scale", options.scale).SetAttr("bias", options.bias);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetAttr("scale", options.scale)
+      .SetAttr("bias", options.bias);
   op.SetAttr("bias_after_scale", options.bias_after_scale);
   return call.Activate(call.AppendFor(std::move(op)), options.act);
 }
@@ -231,21 +235,21 @@ Variable Clip(const Variable& x, float min, float max, Site site) {
   const LayerCall call("clip", "", site);
   call.Enforce(min <= max, "min = ", min, " is above max = ", max);
   Op op("clip");
-  op.SetInput("X", {call.Use(x)}).SetAttr("min", min).SetAttr("max", max);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("min", min).SetAttr("max", max);
   return call.AppendFor(std::move(op));
 }
 
 Variable ClipByNorm(const Variable& x, float max_norm, Site site) {
   const LayerCall call("clip_by_norm", "", site);
   Op op("clip_by_norm");
-  op.SetInput("X", {call.Use(x)}).SetAttr("max_norm", max_norm);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("max_norm", max_norm);
   return call.AppendFor(std::move(op));
 }
 
 Variable Mean(const Variable& x, Site site) {
   const LayerCall call("mean", "", site);
   Op op("mean");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op));
 }
 
@@ -253,7 +257,7 @@ Variable Sum(const std::vector<Variable>& xs, Site site) {
   const LayerCall call("sum", "", site);
   call.Enforce(!xs.empty(), "there is nothing to add up");
   Op op("sum");
-  op.SetInput("X", call.Use(xs));
+  op.SetInput("X", call.CheckedNames(xs));
   return call.AppendFor(std::move(op));
 }
 
@@ -282,7 +286,7 @@ Variable ReduceAny(const Variable& x, const ReduceOptions& options, Site site) {
 Variable LogSumExp(const Variable& x, const ReduceOptions& options, Site site) {
   const LayerCall call("logsumexp", "", site);
   Op op("logsumexp");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   op.SetAttr("axis", options.dims.empty() ? std::vector<int64_t>{0} : options.dims);
   op.SetAttr("keepdim", options.keep_dim).SetAttr("reduce_all", options.dims.empty());
   return call.AppendFor(std::move(op));
@@ -290,7 +294,7 @@ Variable LogSumExp(const Variable& x, const ReduceOptions& options, Site site) {
 
 Variable Variance(const Variable& x, const VarianceOptions& options, Site site) {
   const LayerCall call("variance", "", site);
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(IsFloat(x.dtype()), "x \"", x.name(), "\" is ", x.dtype(), ", expected floats");
   if (IsHalf(x.dtype())) return InFloat32(Variance, x, options, site);
   const ReduceOptions reduce{.dims = options.dims, .keep_dim = options.keep_dim};
@@ -311,7 +315,7 @@ Variable Variance(const Variable& x, const VarianceOptions& options, Site site) 
 }
 
 Variable Std(const Variable& x, const VarianceOptions& options, Site site) {
-  LayerCall("std", "", site).Use(x);
+  LayerCall("std", "", site).CheckedName(x);
   if (IsHalf(x.dtype())) return InFloat32(Std, x, options, site);
   const Variable variance = Variance(x, options, site);
   // The slope of the root at 0 is infinite, so the gradient goes by another way there.
@@ -323,21 +327,23 @@ Variable Std(const Variable& x, const VarianceOptions& options, Site site) {
 Variable SquaredL2Norm(const Variable& x, Site site) {
   const LayerCall call("squared_l2_norm", "", site);
   Op op("squared_l2_norm");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op));
 }
 
 Variable IsFinite(const Variable& x, Site site) {
   const LayerCall call("isfinite", "", site);
   Op op("isfinite");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op));
 }
 
 Variable Cumsum(const Variable& x, const CumsumOptions& options, Site site) {
   const LayerCall call("cumsum", "", site);
   Op op("cumsum");
-  op.SetInput("X", {call.Use(x)}).SetAttr("axis", options.axis).SetAttr("flatten", options.flatten);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetAttr("axis", options.axis)
+      .SetAttr("flatten", options.flatten);
   op.SetAttr("exclusive", options.exclusive).SetAttr("reverse", options.reverse);
   return call.AppendFor(std::move(op));
 }
@@ -345,7 +351,7 @@ Variable Cumsum(const Variable& x, const CumsumOptions& options, Site site) {
 Variable Mul(const Variable& x, const Variable& y, const MulOptions& options, Site site) {
   const LayerCall call("mul", "", site);
   Op op("mul");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Y", {call.CheckedName(y)});
   op.SetAttr("x_num_col_dims", options.x_num_col_dims);
   op.SetAttr("y_num_col_dims", options.y_num_col_dims);
   return call.AppendFor(std::move(op));
@@ -354,7 +360,7 @@ Variable Mul(const Variable& x, const Variable& y, const MulOptions& options, Si
 Variable MatMul(const Variable& x, const Variable& y, const MatMulOptions& options, Site site) {
   const LayerCall call("matmul", "", site);
   Op op("matmul_v2");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Y", {call.CheckedName(y)});
   op.SetAttr("trans_x", options.transpose_x).SetAttr("trans_y", options.transpose_y);
   const Variable product = call.AppendFor(std::move(op));
   // matmul_v2 has no alpha, unlike Fluid's matmul.
@@ -368,15 +374,17 @@ Variable Addmm(const Variable& input, const Variable& x, const Variable& y,
                const AddmmOptions& options, Site site) {
   const LayerCall call("addmm", "", site);
   Op op("addmm");
-  op.SetInput("Input", {call.Use(input)}).SetInput("X", {call.Use(x)});
-  op.SetInput("Y", {call.Use(y)}).SetAttr("Alpha", options.alpha).SetAttr("Beta", options.beta);
+  op.SetInput("Input", {call.CheckedName(input)}).SetInput("X", {call.CheckedName(x)});
+  op.SetInput("Y", {call.CheckedName(y)})
+      .SetAttr("Alpha", options.alpha)
+      .SetAttr("Beta", options.beta);
   return call.AppendFor(std::move(op));
 }
 
 Variable LogSoftmax(const Variable& x, int64_t axis, Site site) {
   const LayerCall call("log_softmax", "", site);
   Op op("log_softmax");
-  op.SetInput("X", {call.Use(x)}).SetAttr("axis", axis);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("axis", axis);
   return call.AppendFor(std::move(op));
 }
 
@@ -390,7 +398,7 @@ Variable ArgMin(const Variable& x, const ArgExtremeOptions& options, Site site) 
 ArgsortResult Argsort(const Variable& x, const ArgsortOptions& options, Site site) {
   const LayerCall call("argsort", "", site);
   Op op("argsort");
-  op.SetInput("X", {call.Use(x)}).SetAttr("axis", options.axis);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("axis", options.axis);
   op.SetAttr("descending", options.descending);
   const ArgsortResult result{call.NewOutput(), call.NewOutput()};
   op.SetOutput("Out", {result.values.name()}).SetOutput("Indices", {result.indices.name()});
@@ -401,7 +409,7 @@ ArgsortResult Argsort(const Variable& x, const ArgsortOptions& options, Site sit
 Variable PNorm(const Variable& x, const PNormOptions& options, Site site) {
   const LayerCall call("p_norm", "", site);
   Op op("p_norm");
-  op.SetInput("X", {call.Use(x)}).SetAttr("porder", options.order);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("porder", options.order);
   op.SetAttr("axis", options.axis.value_or(-1)).SetAttr("asvector", !options.axis.has_value());
   op.SetAttr("keepdim", options.keep_dim);
   return call.AppendFor(std::move(op));
@@ -410,7 +418,7 @@ Variable PNorm(const Variable& x, const PNormOptions& options, Site site) {
 Variable L2Normalize(const Variable& x, int64_t axis, float epsilon, Site site) {
   const LayerCall call("l2_normalize", "", site);
   Op op("norm");
-  op.SetInput("X", {call.Use(x)}).SetAttr("axis", axis).SetAttr("epsilon", epsilon);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("axis", axis).SetAttr("epsilon", epsilon);
   op.SetOutput("Norm", {call.NewSavedOutput()});
   return call.AppendFor(std::move(op));
 }
@@ -418,7 +426,7 @@ Variable L2Normalize(const Variable& x, int64_t axis, float epsilon, Site site) 
 Variable CosSim(const Variable& x, const Variable& y, Site site) {
   const LayerCall call("cos_sim", "", site);
   Op op("cos_sim");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Y", {call.CheckedName(y)});
   op.SetOutput("XNorm", {call.NewSavedOutput()}).SetOutput("YNorm", {call.NewSavedOutput()});
   return call.AppendFor(std::move(op));
 }

@@ -9,11 +9,11 @@ namespace skiff::layers {
 
 Variable Accuracy(const Variable& scores, const Variable& label, int64_t k, Site site) {
   const LayerCall call("accuracy", "", site);
-  call.Use(label);
+  call.CheckedName(label);
   const TopKResult best = TopK(scores, k, site);
   Op op("accuracy");
   op.SetInput("Out", {best.values.name()}).SetInput("Indices", {best.indices.name()});
-  op.SetInput("Label", {call.Use(label)});
+  op.SetInput("Label", {call.CheckedName(label)});
   op.SetOutput("Correct", {call.NewOutput().name()});
   op.SetOutput("Total", {call.NewOutput().name()});
   const Variable accuracy = call.AppendFor(std::move(op), "Accuracy");

@@ -122,7 +122,7 @@ void CheckRank(const LayerCall& call, const Variable& x, size_t rank) {
 template <typename Options>
 Variable Convolve(const LayerCall& call, const Variable& x, Op op, const Options& options,
                   bool transposed, const FormatNames& formats = {}) {
-  op.SetInput("Input", {call.Use(x)});
+  op.SetInput("Input", {call.CheckedName(x)});
   CheckRank(call, x, ValuesOf(options.kernel).size() + 2);
   const size_t axis = ChannelAxis(call, x, options.data_format, formats);
   const Variable filter = CreateFilter(call, x, axis, options, transposed);
@@ -147,7 +147,7 @@ Variable ConvolveTransposed(const LayerCall& call, const Variable& x, const char
 template <typename Options>
 Variable Convolve1d(const LayerCall& call, const Variable& x, Op op, const Options& options,
                     bool transposed, Site site) {
-  call.Use(x);
+  call.CheckedName(x);
   CheckRank(call, x, 3);
   const size_t axis = ChannelAxis(call, x, "NCHW");
   const Variable filter = CreateFilter(call, x, axis, options, transposed);
@@ -180,7 +180,7 @@ Variable Pool(const char* op_type, const Variable& x, const Options& options, co
   const bool has_own_windows = options.global || options.adaptive;
   const auto stride = options.stride.value_or(has_own_windows ? 1 : options.kernel);
   Op op(op_type);
-  op.SetInput("X", {call.Use(x)}).SetAttr("pooling_type", options.type);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("pooling_type", options.type);
   op.SetAttr("ksize", ValuesOf(options.kernel)).SetAttr("strides", ValuesOf(stride));
   op.SetAttr("paddings", ValuesOf(options.padding)).SetAttr("global_pooling", options.global);
   op.SetAttr("ceil_mode", options.ceil_mode).SetAttr("exclusive", options.exclusive);
@@ -212,7 +212,7 @@ Variable MovingStatistic(const LayerCall& call, const std::string& name, const V
 Variable Normalize(const LayerCall& call, Op op, const Variable& x, int64_t extent,
                    const OptionalParamAttr& scale, const BiasAttr& shift,
                    const std::vector<std::string>& statistics) {
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   const auto add_parameter = [&](const char* slot, const OptionalParamAttr& attr,
                                  const char* suffix, double start) {
     if (!attr.has_value()) return;
@@ -232,7 +232,7 @@ Variable Resize(const char* type, const char* method, const Variable& x,
   call.Enforce(options.size.has_value() != (options.scale != 0),
                "expected either a size or a scale");
   Op op(type);
-  op.SetInput("X", {call.Use(x)}).SetAttr("interp_method", std::string(method));
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("interp_method", std::string(method));
   if (options.size.has_value()) {
     op.SetAttr("out_h", options.size->height).SetAttr("out_w", options.size->width);
   } else {
@@ -249,7 +249,7 @@ Variable Unfolded(const char* type, const Variable& x, Op op, const Options& opt
                   const Site& site) {
   const LayerCall call(type, "", site);
   const std::vector<int64_t> padding = ValuesOf(options.padding);
-  op.SetInput("X", {call.Use(x)}).SetAttr("kernel_sizes", ValuesOf(options.kernel));
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("kernel_sizes", ValuesOf(options.kernel));
   op.SetAttr("strides", ValuesOf(options.stride)).SetAttr("dilations", ValuesOf(options.dilation));
   op.SetAttr("paddings", std::vector<int64_t>{padding[0], padding[1], padding[0], padding[1]});
   return call.AppendFor(std::move(op), "Y");
@@ -265,13 +265,13 @@ Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& opti
   const LayerCall call("fc", options.name, site);
   call.Enforce(!xs.empty(), "there is no input");
   call.Enforce(size >= 1, "size = ", size, ", expected a positive number");
-  call.Use(xs);
+  call.CheckedNames(xs);
   std::vector<Variable> products;
   for (const Variable& x : xs) products.push_back(FcProduct(call, x, size, options));
   Variable out = products[0];
   if (products.size() > 1) {
     Op op("sum");
-    op.SetInput("X", call.Use(products));
+    op.SetInput("X", call.CheckedNames(products));
     out = call.AppendFor(std::move(op));
   }
   const size_t last = out.dims().size() - 1;
@@ -281,7 +281,7 @@ Variable Fc(const std::vector<Variable>& xs, int64_t size, const FcOptions& opti
 Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
   const char* type = options.depthwise ? "depthwise_conv2d" : "conv2d";
   const LayerCall call(type, options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   if (options.depthwise) CheckDepthwise(call, x, options);
   return Convolve(call, x, Op(type), options, /*transposed=*/false);
 }
@@ -289,7 +289,7 @@ Variable Conv2d(const Variable& x, const Conv2dOptions& options, Site site) {
 Variable Conv2dTranspose(const Variable& x, const Conv2dTransposeOptions& options, Site site) {
   const char* type = options.depthwise ? "depthwise_conv2d_transpose" : "conv2d_transpose";
   const LayerCall call(type, options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   if (options.depthwise) CheckDepthwise(call, x, options);
   return ConvolveTransposed(call, x, type, options);
 }
@@ -319,7 +319,7 @@ Variable Conv1dTranspose(const Variable& x, const Conv1dTransposeOptions& option
 
 Variable Pool1d(const Variable& x, const Pool1dOptions& options, Site site) {
   const LayerCall call("pool1d", "", site);
-  call.Use(x);
+  call.CheckedName(x);
   CheckRank(call, x, 3);
   const Variable y = Pool2d(Unsqueeze(x, {2}, site),
                             {.kernel = {1, options.kernel},
@@ -344,7 +344,7 @@ Variable Pool3d(const Variable& x, const Pool3dOptions& options, Site site) {
 
 Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site) {
   const LayerCall call("batch_norm", options.name, site);
-  const std::string input = call.Use(x);
+  const std::string input = call.CheckedName(x);
   const int64_t channels = x.dims()[ChannelAxis(call, x, options.data_layout)];
   const ScaleAndShift affine =
       CreateScaleAndShift(call, options.param_attr, options.bias_attr, channels, x.dtype());
@@ -369,7 +369,7 @@ Variable BatchNorm(const Variable& x, const BatchNormOptions& options, Site site
 
 Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site) {
   const LayerCall call("layer_norm", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   const int64_t axis = LeadingDims(call, x, "begin_norm_axis", options.begin_norm_axis);
   Op op("layer_norm");
   op.SetAttr("begin_norm_axis", axis).SetAttr("epsilon", options.epsilon);
@@ -380,7 +380,7 @@ Variable LayerNorm(const Variable& x, const LayerNormOptions& options, Site site
 
 Variable GroupNorm(const Variable& x, int64_t groups, const GroupNormOptions& options, Site site) {
   const LayerCall call("group_norm", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   Op op("group_norm");
   op.SetAttr("groups", groups).SetAttr("epsilon", options.epsilon);
   op.SetAttr("data_layout", options.data_layout);
@@ -392,7 +392,7 @@ Variable GroupNorm(const Variable& x, int64_t groups, const GroupNormOptions& op
 
 Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options, Site site) {
   const LayerCall call("instance_norm", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   Op op("instance_norm");
   op.SetAttr("epsilon", options.epsilon);
   return Normalize(call, std::move(op), x, x.dims()[ChannelAxis(call, x, "NCHW")],
@@ -401,7 +401,7 @@ Variable InstanceNorm(const Variable& x, const InstanceNormOptions& options, Sit
 
 Variable RmsNorm(const Variable& x, const RmsNormOptions& options, Site site) {
   const LayerCall call("rms_norm", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   const int64_t axis = LeadingDims(call, x, "begin_norm_axis", options.begin_norm_axis);
   Op op("rms_norm");
   op.SetAttr("begin_norm_axis", axis).SetAttr("epsilon", options.epsilon);
@@ -414,7 +414,9 @@ Variable Dropout(const Variable& x, float p, const DropoutOptions& options, Site
   const LayerCall call("dropout", "", site);
   call.Enforce(p >= 0.0f && p <= 1.0f, "p = ", p, " is outside [0, 1]");
   Op op("dropout");
-  op.SetInput("X", {call.Use(x)}).SetAttr("dropout_prob", p).SetAttr("is_test", options.is_test);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetAttr("dropout_prob", p)
+      .SetAttr("is_test", options.is_test);
   op.SetAttr("seed", options.seed).SetAttr("fix_seed", options.seed != 0);
   op.SetAttr("dropout_implementation", options.implementation);
   op.SetOutput("Mask", {call.NewSavedOutput()});
@@ -432,7 +434,7 @@ Variable Embedding(const Variable& ids, const EmbeddingOptions& options, Site si
                  " is outside [", -options.rows, ", ", options.rows - 1, "]");
   }
   Op op("lookup_table_v2");
-  op.SetInput("Ids", {call.Use(ids)});
+  op.SetInput("Ids", {call.CheckedName(ids)});
   const Variable table = call.CreateParameter(
       options.param_attr, "w", {options.rows, options.width}, options.dtype, initializer::Xavier());
   op.SetInput("W", {table.name()});
@@ -443,7 +445,7 @@ Variable Embedding(const Variable& ids, const EmbeddingOptions& options, Site si
 Variable Prelu(const Variable& x, const PreluOptions& options, Site site) {
   const LayerCall call("prelu", options.name, site);
   Op op("prelu");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   const Variable slopes = call.CreateParameter(options.param_attr, "w", SlopeDims(call, x, options),
                                                x.dtype(), initializer::Constant(0.25));
   op.SetInput("Alpha", {slopes.name()});
@@ -465,7 +467,7 @@ MaxPool2dResult MaxPool2dWithIndex(const Variable& x, const MaxPool2dWithIndexOp
   const bool has_own_windows = options.global || options.adaptive;
   const Extent2d stride = options.stride.value_or(has_own_windows ? 1 : options.kernel);
   Op op("max_pool2d_with_index");
-  op.SetInput("X", {call.Use(x)}).SetAttr("ksize", ValuesOf(options.kernel));
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("ksize", ValuesOf(options.kernel));
   op.SetAttr("strides", ValuesOf(stride)).SetAttr("paddings", ValuesOf(options.padding));
   op.SetAttr("global_pooling", options.global).SetAttr("adaptive", options.adaptive);
   const MaxPool2dResult result{call.NewOutput(), call.NewOutput()};
@@ -479,7 +481,7 @@ Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool
                      Site site) {
   const LayerCall call("unpool", "", site);
   Op op("unpool");
-  op.SetInput("X", {call.Use(x)}).SetInput("Indices", {call.Use(indices)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Indices", {call.CheckedName(indices)});
   CheckRank(call, x, 4);
   const std::vector<int64_t> kernel = ValuesOf(options.kernel);
   const std::vector<int64_t> strides = ValuesOf(options.stride.value_or(options.kernel));
@@ -510,7 +512,7 @@ Variable GridSample(const Variable& x, const Variable& grid, const GridSampleOpt
                     Site site) {
   const LayerCall call("grid_sampler", "", site);
   Op op("grid_sampler");
-  op.SetInput("X", {call.Use(x)}).SetInput("Grid", {call.Use(grid)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Grid", {call.CheckedName(grid)});
   op.SetAttr("mode", options.mode).SetAttr("padding_mode", options.padding_mode);
   op.SetAttr("align_corners", options.align_corners);
   return call.AppendFor(std::move(op), "Output");
@@ -520,7 +522,7 @@ Variable AffineGrid(const Variable& theta, const std::vector<int64_t>& output_sh
                     bool align_corners, Site site) {
   const LayerCall call("affine_grid", "", site);
   Op op("affine_grid");
-  op.SetInput("Theta", {call.Use(theta)}).SetAttr("output_shape", output_shape);
+  op.SetInput("Theta", {call.CheckedName(theta)}).SetAttr("output_shape", output_shape);
   op.SetAttr("align_corners", align_corners);
   return call.AppendFor(std::move(op), "Output");
 }

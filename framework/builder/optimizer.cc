@@ -22,7 +22,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/scaled_loss.h"
 #include "framework/builder/tensor.h"
-#include "framework/builder/update_gate.h"
+#include "framework/builder/update_condition.h"
 #include "framework/builder/warning.h"
 #include "framework/ir/master_name.h"
 #include "framework/ir/op_role.h"
@@ -66,7 +66,7 @@ DType RateDType(const Var& parameter) {
 Variable CheckedRate(const LearningRate& rate, DType dtype, const std::source_location& site) {
   if (rate.is_constant()) return learning_rate::Constant(rate.value(), dtype, site);
   const LayerCall call("minimize", "minimize", site);
-  call.Use(rate.variable());
+  call.CheckedName(rate.variable());
   call.Enforce(rate.variable().dims() == std::vector<int64_t>{1}, "the learning rate \"",
                rate.variable().name(), "\" must be of shape [1]");
   return rate.variable();
@@ -287,7 +287,7 @@ Minimized Optimizer::Minimize(const Variable& loss, const MinimizeOptions& optio
   RestoredProgram main(&DefaultMainProgram());
   RestoredProgram startup(&DefaultStartupProgram());
   const LayerCall call("minimize", "minimize", site);
-  call.Use(loss);
+  call.CheckedName(loss);
   call.Enforce(&CurrentBlock() == DefaultMainProgram().root(),
                "a sub-block is open; minimize in the root block");
   const std::optional<HalfReport> half = RewriteDefaultPrograms(loss, options.precision, site);
@@ -330,8 +330,8 @@ void Optimizer::ApplyGradients(const std::vector<std::pair<Variable, Variable>>&
   call.Enforce(!pairs.empty(), "there are no pairs of a parameter and a gradient");
   std::vector<ParameterGradient> applied;
   for (const auto& [parameter, gradient] : pairs) {
-    Var* var = root->FindLocalVar(call.Use(parameter));
-    Var* by = root->FindLocalVar(call.Use(gradient));
+    Var* var = root->FindLocalVar(call.CheckedName(parameter));
+    Var* by = root->FindLocalVar(call.CheckedName(gradient));
     call.Enforce(var->is_parameter, "\"", var->name, "\" is no parameter");
     const bool has_dtype =
         by->dtype == var->dtype || (IsHalf(var->dtype) && by->dtype == DType::kFloat32);

@@ -37,8 +37,9 @@ namespace skiff::optimizer {
 struct MinimizeOptions {
   std::vector<std::string> parameters = {};  // empty: all trainable ones
   std::vector<std::string> no_grad = {};     // variables that get no gradient
-  // Gradients of several runs make one update: update_gate.h. So does one step of learning-rate
-  // schedules, which all go by one counter: optimizers with schedules need rounds of one length.
+  // Gradients of several runs make one update: update_condition.h. So does one step of
+  // learning-rate schedules, which all go by one counter: optimizers with schedules need rounds of
+  // one length.
   GradientMerge gradient_merge = {};
   // Leaves everything as it is if a gradient isn't finite, and counts that in kSkippedUpdates.
   // Schedules advance nevertheless.

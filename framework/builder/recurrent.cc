@@ -25,7 +25,7 @@ int64_t DirectionsOf(const RecurrentOptions& options) { return options.bidirecti
 
 void Check(const LayerCall& call, const Variable& x, const Cell& cell,
            const RecurrentOptions& options) {
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(x.dims().size() == 3 && x.dims()[2] > 0, "input \"", x.name(), "\" has the shape ",
                Shape(x.dims()), ", expected ",
                options.batch_first ? "[batch, time, width]" : "[time, batch, width]",
@@ -74,8 +74,8 @@ std::vector<std::string> CreateParameters(const LayerCall& call, const Variable&
 std::vector<std::string> InitialStates(const LayerCall& call, const Variable& x, const Cell& cell,
                                        const RecurrentOptions& options, Site site) {
   if (options.initial_hidden.defined()) {
-    std::vector<std::string> states = {call.Use(options.initial_hidden)};
-    if (cell.states == 2) states.push_back(call.Use(options.initial_cell));
+    std::vector<std::string> states = {call.CheckedName(options.initial_hidden)};
+    if (cell.states == 2) states.push_back(call.CheckedName(options.initial_cell));
     return states;
   }
   const Variable zeros = FillConstantBatchSizeLike(
@@ -94,7 +94,7 @@ LstmLayerStates Recurrent(const Variable& given, const Cell& cell, const std::st
   op.SetInput("Input", {x.name()});
   op.SetInput("PreState", InitialStates(call, x, cell, options, site));
   op.SetInput("WeightList", CreateParameters(call, x, cell, options));
-  if (options.lengths.defined()) op.SetInput("SequenceLength", {call.Use(options.lengths)});
+  if (options.lengths.defined()) op.SetInput("SequenceLength", {call.CheckedName(options.lengths)});
   LstmLayerStates states{.out = {}, .hidden = call.NewOutput(), .cell = {}};
   std::vector<std::string> names = {states.hidden.name()};
   if (cell.states == 2) names.push_back((states.cell = call.NewOutput()).name());
@@ -135,7 +135,7 @@ RnnStates SimpleRnn(const Variable& x, const RecurrentOptions& options, const st
 
 LstmpStates DynamicLstmp(const Variable& x, const DynamicLstmpOptions& options, Site site) {
   const LayerCall call("lstmp", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(options.size >= 1 && options.proj_size >= 1, "size = ", options.size,
                ", proj_size = ", options.proj_size, ", expected at least 1 of each");
   call.Enforce(x.dims().size() == 2 && x.dims()[1] == 4 * options.size, "input \"", x.name(),
@@ -147,8 +147,8 @@ LstmpStates DynamicLstmp(const Variable& x, const DynamicLstmpOptions& options, 
   Op op("lstmp");
   op.SetInput("Input", {x.name()});
   if (options.initial_cell.defined()) {
-    op.SetInput("H0", {call.Use(options.initial_projection)});
-    op.SetInput("C0", {call.Use(options.initial_cell)});
+    op.SetInput("H0", {call.CheckedName(options.initial_projection)});
+    op.SetInput("C0", {call.CheckedName(options.initial_cell)});
   }
   const auto create = [&](const ParamAttr& attr, const char* suffix,
                           const std::vector<int64_t>& dims, const Initializer& initial) {

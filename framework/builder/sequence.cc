@@ -29,21 +29,21 @@ void CheckProjected(const LayerCall& call, const Variable& x, int64_t size, int6
 Variable Apply(const std::string& type, const Variable& x, const char* out, Site site) {
   const LayerCall call(type, "", site);
   Op op(type);
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op), out);
 }
 
 // The op lod_reset for x, without what it takes the LoD from.
 Op LoDOp(const LayerCall& call, const Variable& x, bool append) {
   Op op("lod_reset");
-  op.SetInput("X", {call.Use(x)}).SetAttr("append", append);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("append", append);
   return op;
 }
 
 Variable SetLoD(const Variable& x, const Variable& y, bool append, Site site) {
   const LayerCall call(append ? "lod_append" : "lod_reset", "", site);
   Op op = LoDOp(call, x, append);
-  op.SetInput("Y", {call.Use(y)});
+  op.SetInput("Y", {call.CheckedName(y)});
   return call.AppendFor(std::move(op));
 }
 
@@ -76,28 +76,32 @@ Variable SequenceReverse(const Variable& x, Site site) {
 Variable SequenceEnumerate(const Variable& x, int64_t window, int64_t pad_value, Site site) {
   const LayerCall call("sequence_enumerate", "", site);
   Op op("sequence_enumerate");
-  op.SetInput("X", {call.Use(x)}).SetAttr("win_size", window).SetAttr("pad_value", pad_value);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetAttr("win_size", window)
+      .SetAttr("pad_value", pad_value);
   return call.AppendFor(std::move(op));
 }
 
 Variable SequenceReshape(const Variable& x, int64_t width, Site site) {
   const LayerCall call("sequence_reshape", "", site);
   Op op("sequence_reshape");
-  op.SetInput("X", {call.Use(x)}).SetAttr("new_dim", width);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("new_dim", width);
   return call.AppendFor(std::move(op));
 }
 
 Variable SequenceExpand(const Variable& x, const Variable& y, int64_t ref_level, Site site) {
   const LayerCall call("sequence_expand", "", site);
   Op op("sequence_expand");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("ref_level", ref_level);
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetInput("Y", {call.CheckedName(y)})
+      .SetAttr("ref_level", ref_level);
   return call.AppendFor(std::move(op));
 }
 
 Variable SequenceExpandAs(const Variable& x, const Variable& y, Site site) {
   const LayerCall call("sequence_expand_as", "", site);
   Op op("sequence_expand_as");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Y", {call.CheckedName(y)});
   return call.AppendFor(std::move(op));
 }
 
@@ -105,7 +109,7 @@ AttendedSequences SequenceAttention(const Variable& query, const Variable& keys,
                                     const Variable& encoded,
                                     const SequenceAttentionOptions& options, Site site) {
   const LayerCall call("sequence_attention", options.name, site);
-  call.Use({query, keys, encoded});
+  call.CheckedNames({query, keys, encoded});
   call.Enforce(options.score == "additive" || options.score == "dot", "score = \"", options.score,
                "\", expected additive or dot");
   Op op("sequence_attention");
@@ -129,7 +133,7 @@ Variable SequenceConcat(const std::vector<Variable>& xs, Site site) {
   const LayerCall call("sequence_concat", "", site);
   call.Enforce(!xs.empty(), "found no variable, expected at least one");
   Op op("sequence_concat");
-  op.SetInput("X", call.Use(xs));
+  op.SetInput("X", call.CheckedNames(xs));
   return call.AppendFor(std::move(op));
 }
 
@@ -137,7 +141,7 @@ PaddedSequences SequencePad(const Variable& x, const Variable& pad_value, int64_
                             Site site) {
   const LayerCall call("sequence_pad", "", site);
   Op op("sequence_pad");
-  op.SetInput("X", {call.Use(x)}).SetInput("PadValue", {call.Use(pad_value)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("PadValue", {call.CheckedName(pad_value)});
   op.SetAttr("padded_length", padded_length);
   const Variable length = call.NewOutput();
   length.StopGradient();
@@ -149,7 +153,7 @@ PaddedSequences SequencePad(const Variable& x, const Variable& pad_value, int64_
 Variable SequenceUnpad(const Variable& x, const Variable& length, Site site) {
   const LayerCall call("sequence_unpad", "", site);
   Op op("sequence_unpad");
-  op.SetInput("X", {call.Use(x)}).SetInput("Length", {call.Use(length)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Length", {call.CheckedName(length)});
   return call.AppendFor(std::move(op));
 }
 
@@ -157,15 +161,15 @@ Variable SequenceSlice(const Variable& x, const Variable& offset, const Variable
                        Site site) {
   const LayerCall call("sequence_slice", "", site);
   Op op("sequence_slice");
-  op.SetInput("X", {call.Use(x)}).SetInput("Offset", {call.Use(offset)});
-  op.SetInput("Length", {call.Use(length)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Offset", {call.CheckedName(offset)});
+  op.SetInput("Length", {call.CheckedName(length)});
   return call.AppendFor(std::move(op));
 }
 
 Variable SequenceErase(const Variable& x, const std::vector<int32_t>& tokens, Site site) {
   const LayerCall call("sequence_erase", "", site);
   Op op("sequence_erase");
-  op.SetInput("X", {call.Use(x)}).SetAttr("tokens", tokens);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("tokens", tokens);
   return call.AppendFor(std::move(op));
 }
 
@@ -173,15 +177,15 @@ Variable SequenceScatter(const Variable& x, const Variable& ids, const Variable&
                          Site site) {
   const LayerCall call("sequence_scatter", "", site);
   Op op("sequence_scatter");
-  op.SetInput("X", {call.Use(x)}).SetInput("Ids", {call.Use(ids)});
-  op.SetInput("Updates", {call.Use(updates)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Ids", {call.CheckedName(ids)});
+  op.SetInput("Updates", {call.CheckedName(updates)});
   return call.AppendFor(std::move(op));
 }
 
 Variable SequenceMask(const Variable& x, const SequenceMaskOptions& options, Site site) {
   const LayerCall call("sequence_mask", "", site);
   Op op("sequence_mask");
-  op.SetInput("X", {call.Use(x)}).SetAttr("maxlen", options.max_length);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("maxlen", options.max_length);
   op.SetAttr("out_dtype", static_cast<int64_t>(options.dtype));
   return call.AppendFor(std::move(op), "Y");
 }
@@ -205,14 +209,14 @@ Variable LoDAppend(const Variable& x, const std::vector<int32_t>& offsets, Site 
 Variable Im2Sequence(const Variable& x, const Im2SequenceOptions& options, Site site) {
   const LayerCall call("im2sequence", "", site);
   Op op("im2sequence");
-  op.SetInput("X", {call.Use(x)}).SetAttr("kernels", options.kernels);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("kernels", options.kernels);
   op.SetAttr("strides", options.strides).SetAttr("paddings", options.paddings);
   return call.AppendFor(std::move(op));
 }
 
 Variable RowConv(const Variable& x, const RowConvOptions& options, Site site) {
   const LayerCall call("row_conv", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(options.future_rows >= 1, options.future_rows,
                " rows after each, expected at least 1");
   const int64_t width = x.dims().empty() ? -1 : x.dims().back();
@@ -228,14 +232,14 @@ Variable RowConv(const Variable& x, const RowConvOptions& options, Site site) {
 Variable SequencePool(const Variable& x, const std::string& type, float pad_value, Site site) {
   const LayerCall call("sequence_pool", "", site);
   Op op("sequence_pool");
-  op.SetInput("X", {call.Use(x)}).SetOutput("MaxIndex", {call.NewSavedOutput()});
+  op.SetInput("X", {call.CheckedName(x)}).SetOutput("MaxIndex", {call.NewSavedOutput()});
   op.SetAttr("pooltype", type).SetAttr("pad_value", pad_value);
   return call.AppendFor(std::move(op));
 }
 
 Variable SequenceConv(const Variable& x, const SequenceConvOptions& options, Site site) {
   const LayerCall call("sequence_conv", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(options.filters >= 1 && options.context >= 1, options.filters, " filters over ",
                options.context, " rows, expected at least 1 of each");
   const Variable filter = call.CreateParameter(
@@ -252,11 +256,11 @@ Variable SequenceConv(const Variable& x, const SequenceConvOptions& options, Sit
 
 Variable DynamicGru(const Variable& x, const DynamicGruOptions& options, Site site) {
   const LayerCall call("gru", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   CheckProjected(call, x, options.size, 3);
   Op op("gru");
   op.SetInput("Input", {x.name()});
-  if (options.initial.defined()) op.SetInput("H0", {call.Use(options.initial)});
+  if (options.initial.defined()) op.SetInput("H0", {call.CheckedName(options.initial)});
   const Variable weight = call.CreateParameter(
       options.param_attr, "w", {options.size, 3 * options.size}, x.dtype(), initializer::Xavier());
   op.SetInput("Weight", {weight.name()});
@@ -276,15 +280,15 @@ Variable DynamicGru(const Variable& x, const DynamicGruOptions& options, Site si
 
 LstmStates DynamicLstm(const Variable& x, const DynamicLstmOptions& options, Site site) {
   const LayerCall call("lstm", options.name, site);
-  call.Use(x);
+  call.CheckedName(x);
   CheckProjected(call, x, options.size, 4);
   call.Enforce(options.initial_hidden.defined() == options.initial_cell.defined(),
                "found only one of initial_hidden and initial_cell, expected both or neither");
   Op op("lstm");
   op.SetInput("Input", {x.name()});
   if (options.initial_hidden.defined()) {
-    op.SetInput("H0", {call.Use(options.initial_hidden)});
-    op.SetInput("C0", {call.Use(options.initial_cell)});
+    op.SetInput("H0", {call.CheckedName(options.initial_hidden)});
+    op.SetInput("C0", {call.CheckedName(options.initial_cell)});
   }
   const Variable weight = call.CreateParameter(
       options.param_attr, "w", {options.size, 4 * options.size}, x.dtype(), initializer::Xavier());
@@ -308,8 +312,8 @@ LstmStates DynamicLstm(const Variable& x, const DynamicLstmOptions& options, Sit
 Variable GruUnit(const Variable& x, const Variable& state, const GruUnitOptions& options,
                  Site site) {
   const LayerCall call("gru_unit", options.name, site);
-  call.Use(x);
-  call.Use(state);
+  call.CheckedName(x);
+  call.CheckedName(state);
   const int64_t size = WidthOf(call, state);
   CheckProjected(call, x, size, 3);
   Op op("gru_unit");
@@ -332,7 +336,7 @@ Variable GruUnit(const Variable& x, const Variable& state, const GruUnitOptions&
 LstmStates LstmUnit(const Variable& x, const Variable& hidden, const Variable& cell,
                     const LstmUnitOptions& options, Site site) {
   const LayerCall call("lstm_unit", options.name, site);
-  call.Use({x, hidden, cell});
+  call.CheckedNames({x, hidden, cell});
   const Variable gates = Fc(Concat({x, hidden}, 1, site), 4 * WidthOf(call, cell),
                             {.param_attr = options.param_attr,
                              .bias_attr = options.bias_attr,

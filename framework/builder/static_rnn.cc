@@ -49,7 +49,7 @@ void StaticRnn::EnforceInBody(const char* what) const {
 
 Variable StaticRnn::StepInput(const Variable& x) {
   EnforceInBody("StepInput");
-  call_->Use(x);
+  call_->CheckedName(x);
   call_->Enforce(!x.dims().empty(), "the step input \"", x.name(),
                  "\" is a scalar, expected a dim 0 that counts the steps");
   const int64_t steps = x.dims()[0];
@@ -81,7 +81,7 @@ Variable StaticRnn::StepInput(const Variable& x) {
 
 Variable StaticRnn::Memory(const Variable& initial) {
   EnforceInBody("Memory");
-  const std::string name = call_->Use(initial);
+  const std::string name = call_->CheckedName(initial);
   const Variable before = call_->NewOutput();
   before.var().dtype = initial.dtype();
   before.var().dims = initial.dims();
@@ -94,14 +94,14 @@ void StaticRnn::UpdateMemory(const Variable& memory, const Variable& next) {
   const auto state = std::ranges::find(states_, memory.name(), &State::before);
   call_->Enforce(state != states_.end(), "\"", memory.name(), "\" is no memory of this layer");
   call_->Enforce(state->after.empty(), "the memory \"", memory.name(), "\" is updated twice");
-  std::string after = call_->Use(next);
+  std::string after = call_->CheckedName(next);
   EnforceSame(*call_, "the next value ", next, "the memory ", memory);
   state->after = std::move(after);
 }
 
 void StaticRnn::StepOutput(const Variable& x) {
   EnforceInBody("StepOutput");
-  step_outputs_.push_back(Copy(*call_, call_->Use(x)));
+  step_outputs_.push_back(Copy(*call_, call_->CheckedName(x)));
 }
 
 const std::vector<Variable>& StaticRnn::Outputs() const {

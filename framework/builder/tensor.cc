@@ -14,7 +14,7 @@ namespace {
 // Appends an op with an extra output XShape, which its gradient reads instead of X, so that X
 // needn't be kept. As in Fluid, XShape holds the dims of X after a dim of 0, and no data.
 Variable WithXShape(const LayerCall& call, Op op, const Variable& x) {
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   const Variable out = call.NewOutput();
   const Variable x_shape = call.NewOutput();
   op.SetOutput("Out", {out.name()}).SetOutput("XShape", {x_shape.name()});
@@ -72,7 +72,7 @@ Variable Filled(const char* type, const std::vector<int64_t>& dims, DType dtype,
 Variable DrawnLike(const char* type, const Variable& x, const Initializer& initializer,
                    const Site& site) {
   const LayerCall call(type, "", site);
-  call.Use(x);
+  call.CheckedName(x);
   if (Shape(x.dims()).is_known()) return Filled(type, x.dims(), x.dtype(), initializer, site);
   Op op = initializer.Make({.name = call.name(), .dtype = x.dtype()});
   op.SetInput("ShapeTensor", {ShapeOf(x, site).name()});
@@ -90,7 +90,7 @@ Variable AssignedValue(const std::vector<int64_t>& dims, const std::vector<T>& v
 }
 
 std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t parts, Op op) {
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return AppendForParts(call, std::move(op), parts, "Out");
 }
 
@@ -99,7 +99,7 @@ Variable FromX(const char* type, const Variable& x, AttributeMap attrs, const Si
   const LayerCall call(type, "", site);
   Op op(type);
   op.attrs = std::move(attrs);
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op));
 }
 
@@ -120,7 +120,7 @@ Variable FillConstantBatchSizeLike(const Variable& input, const std::vector<int6
                                    Site site) {
   const LayerCall call("fill_constant_batch_size_like", "", site);
   Op op("fill_constant_batch_size_like");
-  op.SetInput("Input", {call.Use(input)}).SetAttr("shape", dims);
+  op.SetInput("Input", {call.CheckedName(input)}).SetAttr("shape", dims);
   op.SetAttr("dtype", static_cast<int32_t>(dtype));
   op.SetAttr("input_dim_idx", options.input_dim_idx);
   op.SetAttr("output_dim_idx", options.output_dim_idx);
@@ -186,7 +186,7 @@ Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
 Variable ZerosLike(const Variable& x, Site site) {
   const LayerCall call("fill_zeros_like", "", site);
   Op op("fill_zeros_like");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op));
 }
 
@@ -197,7 +197,7 @@ Variable OnesLike(const Variable& x, Site site) {
 Variable FullLike(const Variable& x, double value, std::optional<DType> dtype, Site site) {
   const LayerCall call("fill_any_like", "", site);
   Op op("fill_any_like");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   const DType of_result = dtype.value_or(x.dtype());
   call.Enforce(MayHold(of_result, value), value, " is no whole number that ", of_result,
                " can hold");
@@ -225,7 +225,7 @@ Variable GaussianRandomLike(const Variable& x, const initializer::NormalOptions&
 Variable Assign(const Variable& x, Site site) {
   const LayerCall call("assign", "", site);
   Op op("assign");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op));
 }
 
@@ -234,14 +234,14 @@ Variable Detach(const Variable& x, Site site) { return WithoutGradient(Assign(x,
 Variable SelectedRowsToDense(const Variable& x, Site site) {
   const LayerCall call("selected_rows_to_dense", "", site);
   Op op("selected_rows_to_dense");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   return call.AppendFor(std::move(op));
 }
 
 Variable Cast(const Variable& x, DType dtype, Site site) {
   const LayerCall call("cast", "", site);
   Op op("cast");
-  op.SetInput("X", {call.Use(x)});
+  op.SetInput("X", {call.CheckedName(x)});
   op.SetAttr("in_dtype", static_cast<int32_t>(x.dtype()));
   op.SetAttr("out_dtype", static_cast<int32_t>(dtype));
   return call.AppendFor(std::move(op));
@@ -253,7 +253,7 @@ Variable Reshape(const Variable& x, const std::vector<int64_t>& dims, Site site)
 
 Variable ReshapeTo(const Variable& x, const Variable& dims, Site site) {
   const LayerCall call("reshape2", "", site);
-  return WithXShape(call, Op("reshape2").SetInput("Shape", {call.Use(dims)}), x);
+  return WithXShape(call, Op("reshape2").SetInput("Shape", {call.CheckedName(dims)}), x);
 }
 
 Variable Transpose(const Variable& x, const std::vector<int64_t>& permutation, Site site) {
@@ -283,7 +283,7 @@ Variable Concat(const std::vector<Variable>& xs, int64_t axis, Site site) {
   const LayerCall call("concat", "", site);
   call.Enforce(!xs.empty(), "there is no input");
   Op op("concat");
-  op.SetInput("X", call.Use(xs)).SetAttr("axis", axis);
+  op.SetInput("X", call.CheckedNames(xs)).SetAttr("axis", axis);
   return call.AppendFor(std::move(op));
 }
 
@@ -291,7 +291,7 @@ std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis, Site
   const LayerCall call("split", "", site);
   call.Enforce(count > 0, "the number of parts is ", count, ", expected a positive one");
   Op op("split");
-  call.Use(x);
+  call.CheckedName(x);
   op.SetAttr("num", count).SetAttr("axis", FromTheFront(call, x, axis));
   return SplitInto(call, x, static_cast<size_t>(count), std::move(op));
 }
@@ -301,7 +301,7 @@ std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t
   const LayerCall call("split", "", site);
   call.Enforce(!sections.empty(), "there are no sections");
   Op op("split");
-  call.Use(x);
+  call.CheckedName(x);
   op.SetAttr("sections", sections).SetAttr("axis", FromTheFront(call, x, axis));
   return SplitInto(call, x, sections.size(), std::move(op));
 }
@@ -313,7 +313,7 @@ Variable Slice(const Variable& x, const SliceOptions& options, Site site) {
       "axes, starts and ends have ", options.axes.size(), ", ", options.starts.size(), " and ",
       options.ends.size(), " entries, expected the same number");
   Op op("slice");
-  op.SetInput("Input", {call.Use(x)});
+  op.SetInput("Input", {call.CheckedName(x)});
   op.SetAttr("axes", FromTheFront(call, x, options.axes)).SetAttr("starts", options.starts);
   op.SetAttr("ends", options.ends);
   op.SetAttr("decrease_axis", FromTheFront(call, x, options.decrease_axis));
@@ -324,7 +324,7 @@ Variable Slice(const Variable& x, const SliceOptions& options, Site site) {
 TopKResult TopK(const Variable& x, int64_t k, Site site) {
   const LayerCall call("top_k", "", site);
   Op op("top_k");
-  op.SetInput("X", {call.Use(x)}).SetAttr("k", k);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("k", k);
   const TopKResult result{call.NewOutput(), call.NewOutput()};
   op.SetOutput("Out", {result.values.name()}).SetOutput("Indices", {result.indices.name()});
   call.Append(std::move(op));
@@ -335,7 +335,7 @@ TopKResult TopK(const Variable& x, int64_t k, Site site) {
 Variable Gather(const Variable& x, const Variable& index, int64_t axis, Site site) {
   const LayerCall call("gather", "", site);
   Op op("gather");
-  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Index", {call.CheckedName(index)});
   op.SetAttr("axis", FromTheFront(call, x, axis));
   return call.AppendFor(std::move(op));
 }
@@ -343,7 +343,7 @@ Variable Gather(const Variable& x, const Variable& index, int64_t axis, Site sit
 Variable TakeAlongAxis(const Variable& x, const Variable& index, int64_t axis, Site site) {
   const LayerCall call("take_along_axis", "", site);
   Op op("take_along_axis");
-  op.SetInput("Input", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetInput("Input", {call.CheckedName(x)}).SetInput("Index", {call.CheckedName(index)});
   op.SetAttr("Axis", FromTheFront(call, x, axis));
   return call.AppendFor(std::move(op), "Result");
 }
@@ -352,22 +352,22 @@ Variable PutAlongAxis(const Variable& x, const Variable& index, const Variable& 
                       const std::string& reduce, Site site) {
   const LayerCall call("put_along_axis", "", site);
   Op op("put_along_axis");
-  op.SetInput("Input", {call.Use(x)}).SetInput("Index", {call.Use(index)});
-  op.SetInput("Value", {call.Use(value)}).SetAttr("Axis", FromTheFront(call, x, axis));
+  op.SetInput("Input", {call.CheckedName(x)}).SetInput("Index", {call.CheckedName(index)});
+  op.SetInput("Value", {call.CheckedName(value)}).SetAttr("Axis", FromTheFront(call, x, axis));
   op.SetAttr("Reduce", reduce);
   return call.AppendFor(std::move(op), "Result");
 }
 Variable PutAlongAxis(const Variable& x, const Variable& index, double value, int64_t axis,
                       const std::string& reduce, Site site) {
   const LayerCall call("put_along_axis", "", site);
-  call.Use(x);
+  call.CheckedName(x);
   return PutAlongAxis(x, index, FullLike(index, value, x.dtype(), site), axis, reduce, site);
 }
 
 Variable IndexSelect(const Variable& x, const Variable& index, int64_t axis, Site site) {
   const LayerCall call("index_select", "", site);
   Op op("index_select");
-  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Index", {call.CheckedName(index)});
   op.SetAttr("dim", FromTheFront(call, x, axis));
   return call.AppendFor(std::move(op));
 }
@@ -375,21 +375,21 @@ Variable IndexSelect(const Variable& x, const Variable& index, int64_t axis, Sit
 Variable WhereIndex(const Variable& condition, Site site) {
   const LayerCall call("where_index", "", site);
   Op op("where_index");
-  op.SetInput("Condition", {call.Use(condition)});
+  op.SetInput("Condition", {call.CheckedName(condition)});
   return call.AppendFor(std::move(op));
 }
 
 Variable MaskedSelect(const Variable& x, const Variable& mask, Site site) {
   const LayerCall call("masked_select", "", site);
   Op op("masked_select");
-  op.SetInput("X", {call.Use(x)}).SetInput("Mask", {call.Use(mask)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Mask", {call.CheckedName(mask)});
   return call.AppendFor(std::move(op), "Y");
 }
 
 Variable GatherNd(const Variable& x, const Variable& index, Site site) {
   const LayerCall call("gather_nd", "", site);
   Op op("gather_nd");
-  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Index", {call.CheckedName(index)});
   return call.AppendFor(std::move(op));
 }
 
@@ -397,8 +397,8 @@ Variable Scatter(const Variable& x, const Variable& index, const Variable& updat
                  Site site) {
   const LayerCall call("scatter", "", site);
   Op op("scatter");
-  op.SetInput("X", {call.Use(x)}).SetInput("Ids", {call.Use(index)});
-  op.SetInput("Updates", {call.Use(updates)}).SetAttr("overwrite", overwrite);
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Ids", {call.CheckedName(index)});
+  op.SetInput("Updates", {call.CheckedName(updates)}).SetAttr("overwrite", overwrite);
   return call.AppendFor(std::move(op));
 }
 
@@ -406,15 +406,15 @@ Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& 
                       Site site) {
   const LayerCall call("scatter_nd_add", "", site);
   Op op("scatter_nd_add");
-  op.SetInput("X", {call.Use(x)}).SetInput("Index", {call.Use(index)});
-  op.SetInput("Updates", {call.Use(updates)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Index", {call.CheckedName(index)});
+  op.SetInput("Updates", {call.CheckedName(updates)});
   return call.AppendFor(std::move(op));
 }
 
 Variable OneHot(const Variable& index, int64_t depth, DType dtype, Site site) {
   const LayerCall call("one_hot_v2", "", site);
   Op op("one_hot_v2");
-  op.SetInput("X", {call.Use(index)}).SetAttr("depth", depth);
+  op.SetInput("X", {call.CheckedName(index)}).SetAttr("depth", depth);
   op.SetAttr("dtype", static_cast<int32_t>(dtype));
   return WithoutGradient(call.AppendFor(std::move(op)));
 }
@@ -423,13 +423,13 @@ Variable Stack(const std::vector<Variable>& xs, int64_t axis, Site site) {
   const LayerCall call("stack", "", site);
   call.Enforce(!xs.empty(), "there is no input");
   Op op("stack");
-  op.SetInput("X", call.Use(xs)).SetAttr("axis", axis);
+  op.SetInput("X", call.CheckedNames(xs)).SetAttr("axis", axis);
   return call.AppendFor(std::move(op), "Y");
 }
 
 std::vector<Variable> Unstack(const Variable& x, int64_t axis, Site site) {
   const LayerCall call("unstack", "", site);
-  const std::string name = call.Use(x);
+  const std::string name = call.CheckedName(x);
   axis = FromTheFront(call, x, axis);
   const int64_t parts = x.dims()[static_cast<size_t>(axis)];
   call.Enforce(parts > 0, "the extent of axis ", axis, " is ", parts,
@@ -442,7 +442,7 @@ std::vector<Variable> Unstack(const Variable& x, int64_t axis, Site site) {
 Variable StridedSlice(const Variable& x, const StridedSliceOptions& options, Site site) {
   const LayerCall call("strided_slice", "", site);
   Op op("strided_slice");
-  op.SetInput("Input", {call.Use(x)}).SetAttr("axes", FromTheFront(call, x, options.axes));
+  op.SetInput("Input", {call.CheckedName(x)}).SetAttr("axes", FromTheFront(call, x, options.axes));
   op.SetAttr("starts", options.starts).SetAttr("ends", options.ends);
   op.SetAttr("strides", options.strides);
   op.SetAttr("infer_flags", std::vector<int64_t>(options.axes.size(), 1));
@@ -453,7 +453,7 @@ namespace {
 
 Op SetValueOp(const LayerCall& call, const Variable& x, const SetValueOptions& options) {
   Op op("set_value");
-  op.SetInput("Input", {call.Use(x)}).SetAttr("axes", FromTheFront(call, x, options.axes));
+  op.SetInput("Input", {call.CheckedName(x)}).SetAttr("axes", FromTheFront(call, x, options.axes));
   op.SetAttr("starts", options.starts).SetAttr("ends", options.ends);
   op.SetAttr("steps",
              options.steps.empty() ? std::vector<int64_t>(options.axes.size(), 1) : options.steps);
@@ -468,7 +468,7 @@ Variable SetValue(const Variable& x, const Variable& value, const SetValueOption
                   Site site) {
   const LayerCall call("set_value", "", site);
   Op op = SetValueOp(call, x, options);
-  return call.AppendFor(std::move(op.SetInput("ValueTensor", {call.Use(value)})));
+  return call.AppendFor(std::move(op.SetInput("ValueTensor", {call.CheckedName(value)})));
 }
 
 Variable SetValue(const Variable& x, double value, const SetValueOptions& options, Site site) {
@@ -492,7 +492,7 @@ Variable Tile(const Variable& x, const std::vector<int64_t>& times, Site site) {
 
 Variable RepeatInterleave(const Variable& x, int64_t times, int64_t axis, Site site) {
   const LayerCall call("repeat_interleave", "", site);
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(times >= 1, "times = ", times, ", expected at least 1");
   axis = FromTheFront(call, x, axis);
   std::vector<int64_t> dims(x.dims().size() + 1, -1);
@@ -506,14 +506,17 @@ Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site) 
 
 Variable ExpandTo(const Variable& x, const Variable& dims, Site site) {
   const LayerCall call("expand_v2", "", site);
-  return call.AppendFor(
-      Op("expand_v2").SetInput("X", {call.Use(x)}).SetInput("Shape", {call.Use(dims)}));
+  return call.AppendFor(Op("expand_v2")
+                            .SetInput("X", {call.CheckedName(x)})
+                            .SetInput("Shape", {call.CheckedName(dims)}));
 }
 
 Variable ExpandAs(const Variable& x, const Variable& y, Site site) {
   const LayerCall call("expand_as_v2", "", site);
   Op op("expand_as_v2");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)}).SetAttr("target_shape", y.dims());
+  op.SetInput("X", {call.CheckedName(x)})
+      .SetInput("Y", {call.CheckedName(y)})
+      .SetAttr("target_shape", y.dims());
   return call.AppendFor(std::move(op));
 }
 
@@ -534,7 +537,7 @@ Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site) {
   // pad2d has no such mode. As images of one plane.
   if (options.mode == "circular") {
     const LayerCall call("pad2d", "", site);
-    call.Use(x);
+    call.CheckedName(x);
     const bool is_last = options.data_format == "NHWC";
     const std::vector<int64_t>& given = options.paddings;
     call.Enforce(is_last || options.data_format == "NCHW", "data_format = \"", options.data_format,
@@ -558,7 +561,7 @@ Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site) {
 
 Variable Pad1d(const Variable& x, const Pad1dOptions& options, Site site) {
   const LayerCall call("pad1d", "", site);
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(x.dims().size() == 3 && options.paddings.size() == 2, "\"", x.name(), "\" of shape ",
                Shape(x.dims()), " and ", options.paddings.size(),
                " paddings, expected [N, C, L] and 2");
@@ -600,7 +603,7 @@ std::vector<Variable> Meshgrid(const std::vector<Variable>& xs, Site site) {
   const LayerCall call("meshgrid", "", site);
   call.Enforce(xs.size() >= 2, "there are ", xs.size(), " vectors, expected two or more");
   Op op("meshgrid");
-  op.SetInput("X", call.Use(xs));
+  op.SetInput("X", call.CheckedNames(xs));
   return AppendForParts(call, std::move(op), xs.size(), "Out");
 }
 
@@ -615,7 +618,7 @@ Variable Eye(int64_t rows, int64_t columns, DType dtype, Site site) {
 Variable ShapeOf(const Variable& x, Site site) {
   const LayerCall call("shape", "", site);
   Op op("shape");
-  op.SetInput("Input", {call.Use(x)});
+  op.SetInput("Input", {call.CheckedName(x)});
   return WithoutGradient(call.AppendFor(std::move(op)));
 }
 
@@ -647,7 +650,7 @@ Variable Multinomial(const Variable& weights, int64_t samples, bool replacement,
 Variable Print(const Variable& x, const PrintOptions& options, Site site) {
   const LayerCall call("print", "", site);
   Op op("print");
-  op.SetInput("In", {call.Use(x)}).SetAttr("message", options.message);
+  op.SetInput("In", {call.CheckedName(x)}).SetAttr("message", options.message);
   op.SetAttr("first_n", options.first_n).SetAttr("summarize", options.summarize);
   op.SetAttr("print_phase", options.phase);
   return call.AppendFor(std::move(op));
@@ -658,7 +661,7 @@ void Assert(const Variable& condition, const std::vector<Variable>& data, int64_
   const LayerCall call("assert", "", site);
   call.Enforce(!data.empty(), "there is no data to show");
   Op op("assert");
-  op.SetInput("Cond", {call.Use(condition)}).SetInput("Data", call.Use(data));
+  op.SetInput("Cond", {call.CheckedName(condition)}).SetInput("Data", call.CheckedNames(data));
   op.SetAttr("summarize", summarize);
   call.Append(std::move(op));
 }

@@ -11,7 +11,7 @@ namespace skiff::layers {
 TransformerBlocks::TransformerBlocks(const LayerCall& call, const Variable& x,
                                      TransformerSettings settings, Site site)
     : settings_(std::move(settings)), site_(site) {
-  call.Use(x);
+  call.CheckedName(x);
   call.Enforce(x.dims().size() == 3 && x.dims()[2] > 0, "input \"", x.name(), "\" has the shape ",
                Shape(x.dims()), ", expected [N, L, width] with a known width");
   width_ = x.dims()[2];

@@ -77,7 +77,7 @@ ValueId BlockLowering::AddValue(const std::string& name, const TensorMeta& meta,
 Place BlockLowering::PlaceOfValue(const std::string& name, const TensorMeta& meta,
                                   Storage storage) const {
   const bool is_fed = storage == Storage::kFeed && capture_ == nullptr;
-  const bool is_of_host = meta.is_array || is_fed || storage == Storage::kMade;
+  const bool is_of_host = meta.is_array || is_fed || storage == Storage::kKernelOwned;
   if (is_of_host) return Place::Cpu();
   // A body sees what the plan around it makes of the scope.
   if (storage != Storage::kScope || capture_ != nullptr) return plan_.place;
@@ -451,7 +451,7 @@ bool BlockLowering::ArraysAreAsRead() const {
   return std::ranges::all_of(array_reads_, [&](const auto& read) {
     const auto now = inputs_.arrays->find(read.first);
     if (now == inputs_.arrays->end() || !read.second) return now == inputs_.arrays->end();
-    return AreAlike(now->second, *read.second);
+    return CanReplace(now->second, *read.second);
   });
 }
 
@@ -505,7 +505,7 @@ ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const T
     SKIFF_ENFORCE(!is_persistable, kUnimplemented, "the shape ", meta.shape,
                   " of the persistable output \"", name,
                   "\" depends on data: expected a known shape");
-    return *unknown_.insert(AddValue(name, meta, Storage::kMade)).first;
+    return *unknown_.insert(AddValue(name, meta, Storage::kKernelOwned)).first;
   }
   SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
                 "\" would have the shape ", meta.shape, ": expected extents of at least 0");

@@ -73,7 +73,7 @@ void BoundKernel::FindPlannedOutputs(const Plan& plan) {
   for (size_t i = 0; i < planned_.outputs.size(); ++i) {
     const ValueId output = planned_.outputs[i];
     const bool is_planned =
-        output && plan[output].storage != Storage::kMade && !plan[output].meta.is_array;
+        output && plan[output].storage != Storage::kKernelOwned && !plan[output].meta.is_array;
     if (is_planned) planned_outputs_.push_back({static_cast<int>(i), &plan[output]});
   }
 }

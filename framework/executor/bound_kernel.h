@@ -37,7 +37,7 @@ class BoundKernel {
 
   const KernelDef* def() const { return kernel_.def; }
   Kernel* kernel() const { return kernel_.kernel.get(); }
-  bool takes_fewer_rows() const { return kernel_.kernel->TakesFewerRows(); }
+  bool accepts_fewer_rows() const { return kernel_.kernel->AcceptsFewerRows(); }
   bool has_derived_forms() const { return derived_.has_value(); }
   int64_t kept_bytes() const { return derived_ ? derived_->kept_bytes() : 0; }
 

@@ -137,7 +137,7 @@ void BoundValues::BindStacks() {
     if (instruction.kind != InstructionKind::kLoop) continue;
     for (size_t i = 0; i < instruction.outputs.size(); ++i) {
       const ValueId output = instruction.outputs[i];
-      if (!output || plan_[output].storage != Storage::kMade) continue;
+      if (!output || plan_[output].storage != Storage::kKernelOwned) continue;
       const std::string name = StrCat(instruction.position, "/", i);
       tensors_[output] = Tensor::OfArray(arena_->Array(name, plan_[output].place));
     }
@@ -182,7 +182,7 @@ void BoundValues::Reveal() {
   revealed_ = std::exchange(hidden_, {});
 }
 
-void BoundValues::TakeBackReveal() { hidden_ = std::exchange(revealed_, {}); }
+void BoundValues::UndoReveal() { hidden_ = std::exchange(revealed_, {}); }
 
 // Compares buffers, since another plan, a Set or a loaded file may have taken the name since. That
 // tensor isn't ours to erase.

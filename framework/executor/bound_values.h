@@ -67,7 +67,7 @@ class BoundValues final : public ValueTensors {
   // tensors of their values are gone.
   bool EraseHidden();
   // Hides what the last Reveal has shown, since a later segment of the run has failed.
-  void TakeBackReveal();
+  void UndoReveal();
 
   void SetPending(ValueId value, PendingWrites* pending) override;
   // Waits for a kernel that may still be writing the tensor.

@@ -212,9 +212,9 @@ struct CompiledProgram::State {
 
   // Returns whether the plan, of a later segment, begins with what the one before has left.
   bool Follows(const PreparedPlan& plan) const {
-    return AreAlike(plan.arrays_before(), before->arrays_after()) &&
-           AreAlike(plan.gradients_before(), before->gradients_after()) &&
-           AreAlike(plan.contents_before(), before->contents_after());
+    return CanReplace(plan.arrays_before(), before->arrays_after()) &&
+           CanReplace(plan.gradients_before(), before->gradients_after()) &&
+           CanReplace(plan.contents_before(), before->contents_after());
   }
 
   // Makes a plan and binds it to the feeds.
@@ -265,7 +265,7 @@ struct CompiledProgram::State {
       }
     } catch (...) {
       for (auto earlier = done.rbegin(); earlier != done.rend(); ++earlier) {
-        (*earlier)->TakeBackRun();
+        (*earlier)->UndoRun();
       }
       for (size_t i = 1; i < done.size(); ++i) done[i]->ReleaseFeeds();
       if (plan != done.front()) plan->ReleaseFeeds();

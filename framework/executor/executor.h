@@ -70,12 +70,12 @@ struct CompileOptions {
   // throws if there is no such op or candidate.
   KernelNames kernels = {};
   // Chooses the kernels of the ops whose type isn't in `kernels`. Without a tuner the kernel of
-  // the highest priority that pays runs (KernelDef). Compile throws for a tuner of another
+  // the highest priority runs that is worthwhile (KernelDef). Compile throws for a tuner of another
   // registry.
   std::shared_ptr<KernelTuner> tuner = {};
   // Makes a plan for the very rows of each run with ragged feeds, instead of one for all runs whose
   // rows round up to the same capacity: for comparisons. The results are the same bits, unless the
-  // rows decide which kernel runs (KernelDef::pays), as those of a convolution may.
+  // rows decide which kernel runs (KernelDef::is_worthwhile), as those of a convolution may.
   bool exact_rows = false;
   // On a device: captures each stretch of instructions that need nothing of the host as a graph in
   // the second run of a plan, and launches that from then on, which costs the host less. Not for
@@ -98,7 +98,7 @@ struct PlanStatistics {
   // On a device, of the other arena: for what runs on the CPU.
   int64_t host_planned_bytes = 0;
   // The lower bound for the rows of the last run, of a plan for a capacity; else max_live_bytes.
-  int64_t moment_live_bytes = 0;
+  int64_t current_live_bytes = 0;
   int64_t unshared_bytes = 0;     // without any reuse
   int64_t derived_bytes = 0;      // other forms of parameters, owned by the plan
   int64_t persistable_bytes = 0;  // of the scope, as far as the plan uses it

@@ -47,7 +47,7 @@ class BlockRunner {
   // Returns whether it runs on shorter blocks than those that it was prepared for.
   bool TakesFewerElements() const {
     return std::ranges::all_of(steps_,
-                               [](const Step& step) { return step.kernel->TakesFewerRows(); });
+                               [](const Step& step) { return step.kernel->AcceptsFewerRows(); });
   }
 
   // Runs the members on the block of `elements` from element `begin` on.
@@ -129,7 +129,7 @@ class FusedKernel final : public Kernel {
     });
   }
 
-  bool TakesFewerRows() const override { return takes_fewer_; }
+  bool AcceptsFewerRows() const override { return takes_fewer_; }
 
  private:
   // Returns the place of a value of this shape, -1 if there is none.

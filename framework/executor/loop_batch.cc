@@ -53,7 +53,7 @@ std::optional<PreparedKernel> PrepareBatch(const KernelSelection& selection, siz
   of_batch.rows_vary = true;
   Instruction instruction = loop->body.instructions[index];
   PreparedKernel kernel = PrepareKernel(of_batch, wide, &instruction);
-  if (!kernel.kernel->TakesFewerRows()) return std::nullopt;
+  if (!kernel.kernel->AcceptsFewerRows()) return std::nullopt;
   loop->body.instructions[index].workspace_bytes = instruction.workspace_bytes;
   return kernel;
 }

@@ -131,7 +131,7 @@ class BodyTensors final : public ValueTensors {
       const PlanValue& value = body_[id];
       tensor_of_[id] = &tensors_[id];
       if (value.storage == Storage::kScope) continue;
-      if (value.storage == Storage::kMade) {
+      if (value.storage == Storage::kKernelOwned) {
         // The stack of a loop inside. If the gradient reads it, each iteration has one of its own.
         tensors_[id] = Tensor::OfArray(std::make_shared<TensorArray>(body_.place));
         continue;
@@ -285,7 +285,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   }
 
   // Those of the body are those of the inputs (LoopRows).
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void StartTiming() override {
     is_timed_ = true;
@@ -658,7 +658,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     Step& step = steps_[index];
     BoundKernel* kernel = step.kernel.get();
     if (step.varies) rows_->CheckRules(index);
-    if (step.varies && !kernel->takes_fewer_rows()) {
+    if (step.varies && !kernel->accepts_fewer_rows()) {
       kernel = step.for_rows.Choose(body_.instructions[index], tensors_,
                                     [&] { return PrepareForRows(index); });
     }
@@ -676,7 +676,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   std::unique_ptr<BoundKernel> PrepareForRows(size_t index) {
     // The kernel that this one takes the place of may still be at work.
     if (link_ != nullptr) link_->Wait();
-    const Plan& moment = rows_->BodyOfMoment(index);
+    const Plan& moment = rows_->CurrentBody(index);
     const Instruction& planned = body_.instructions[index];
     Instruction instruction = moment.instructions[index];
     KernelNames same;
@@ -747,7 +747,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       const ValueId root = stashed.stash.value;
       if (stashed.value != root || stashed.is_placed) continue;
       const auto [value, index, shift] = stashed.stash;
-      if (body_[root].storage == Storage::kMade) {
+      if (body_[root].storage == Storage::kKernelOwned) {
         // The stack of a loop inside: an array of this iteration's own.
         TensorArray& arrays =
             *(loop_->is_gradient ? context.input(index) : context.output(index)).array();
@@ -939,14 +939,14 @@ class LoopKernel final : public Kernel, public TimedBody {
 // Returns nullptr if no rows vary.
 std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruction& instruction,
                                  const Loop& loop) {
-  if (loop.line == nullptr) return nullptr;
+  if (loop.joint_body == nullptr) return nullptr;
   std::vector<bool> varies;
-  for (const int input : loop.line_inputs) {
+  for (const int input : loop.joint_body_inputs) {
     const ValueId value = input < 0 ? ValueId() : instruction.inputs[static_cast<size_t>(input)];
     varies.push_back(value && selection.varies && selection.varies(value));
   }
   const bool any_varies = std::ranges::count(varies, true) > 0;
-  if (!any_varies && std::ranges::none_of(loop.line->instructions, &Instruction::sets_rows))
+  if (!any_varies && std::ranges::none_of(loop.joint_body->instructions, &Instruction::sets_rows))
     return nullptr;
   return std::make_unique<LoopRows>(selection.registry, loop, varies);
 }

@@ -660,7 +660,7 @@ class LoopLowering {
 
   void Cut() {
     Plan& plan = line_.plan();
-    if (RowsMayVary()) whole_line_ = std::make_shared<const Plan>(plan);
+    if (RowsMayVary()) joint_body_ = std::make_shared<const Plan>(plan);
     const auto boundary = std::ranges::find_if(plan.instructions, IsLoopBoundary);
     SKIFF_ENFORCE(!in_gradient_ || boundary != plan.instructions.end(), kFailedPrecondition,
                   op_.type, ": a pass has dropped the loop_boundary of the body");
@@ -684,8 +684,8 @@ class LoopLowering {
   }
 
   bool SetsRowsInside() const {
-    return whole_line_ != nullptr &&
-           std::ranges::any_of(whole_line_->instructions, &Instruction::sets_rows);
+    return joint_body_ != nullptr &&
+           std::ranges::any_of(joint_body_->instructions, &Instruction::sets_rows);
   }
 
   // Returns whether rows may differ from run to run or from iteration to iteration.
@@ -739,7 +739,7 @@ class LoopLowering {
         const ValueId view = instruction.outputs[static_cast<size_t>(to)];
         const PlanValue& value = plan[view];
         if (!StaysTheSame(shown) || value.alias_of || value.storage != Storage::kArena ||
-            value.is_alone || Writers(view) > 1) {
+            value.is_exclusive || Writers(view) > 1) {
           continue;
         }
         for (const ValueId id : plan.ids()) {
@@ -846,8 +846,8 @@ class LoopLowering {
   }
 
   void AddLine(Half* half) {
-    half->loop.line = whole_line_;
-    if (whole_line_ == nullptr) return;
+    half->loop.joint_body = joint_body_;
+    if (joint_body_ == nullptr) return;
     for (size_t i = 0; i < feeds_.size(); ++i) {
       const Feed& feed = feeds_[i];
       int input = -1;
@@ -858,7 +858,7 @@ class LoopLowering {
       } else if (feed.of_gradient) {
         input = Loop::kOnlyTheOtherHalfKnows;
       }
-      half->loop.line_inputs.push_back(input);
+      half->loop.joint_body_inputs.push_back(input);
     }
     if (gradient_.op == nullptr || !SetsRowsInside()) return;
     if (half->loop.is_gradient) {
@@ -866,7 +866,7 @@ class LoopLowering {
       return;
     }
     history_ = outer_.AddValue(op_.type + ".rows", {.dtype = DType::kUint8, .is_array = true},
-                               Storage::kMade);
+                               Storage::kKernelOwned);
     half->loop.history = static_cast<int>(half->instruction.outputs.size());
     half->instruction.outputs.push_back(history_);
   }
@@ -935,7 +935,7 @@ class LoopLowering {
         link.like =
             link.feed < 0 ? link.input : half->loop.feeds[static_cast<size_t>(link.feed)].input;
       }
-      if (fetch.like && whole_line_ != nullptr) link.like = AddInput(half, fetch.like, false);
+      if (fetch.like && joint_body_ != nullptr) link.like = AddInput(half, fetch.like, false);
       if (!fetch.defines.empty()) {
         link.output = static_cast<int>(half->instruction.outputs.size());
         half->instruction.outputs.emplace_back();
@@ -1033,13 +1033,13 @@ class LoopLowering {
           forward->loop.feeds, [&](const LoopFeed& link) { return link.value == root; });
       const bool is_feed = value.storage == Storage::kFeed;
       // The stack of a loop inside, which is an array itself.
-      const bool is_array = SlotCount() < 0 || value.storage == Storage::kMade;
+      const bool is_array = SlotCount() < 0 || value.storage == Storage::kKernelOwned;
       // One slot more: what a carried value is when the loop ends.
       const int64_t slots = SlotCount() + (is_feed ? 1 : 0);
       const int64_t bytes = is_array ? 0 : MultiplyCounts(slots, StackSlotBytes(value));
       TensorMeta meta{.shape = Shape({bytes}), .dtype = DType::kUint8, .is_array = is_array};
       stacks.push_back(outer_.AddValue(value.name + "@STACK", meta,
-                                       is_array ? Storage::kMade : Storage::kArena));
+                                       is_array ? Storage::kKernelOwned : Storage::kArena));
       const int output = static_cast<int>(forward->instruction.outputs.size());
       forward->instruction.outputs.push_back(stacks.back());
       if (!is_feed) {
@@ -1166,7 +1166,7 @@ class LoopLowering {
   int64_t iterations_ = -1;  // of a recurrent op
   ValueId condition_;        // of a branch
   ValueId count_;
-  std::shared_ptr<const Plan> whole_line_;  // if rows may vary
+  std::shared_ptr<const Plan> joint_body_;  // if rows may vary
   ValueId history_;
   std::vector<std::string> written_;
   std::vector<size_t> rewound_;  // feeds

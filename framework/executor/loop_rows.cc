@@ -10,7 +10,7 @@
 namespace skiff {
 
 LoopRows::LoopRows(const OpRegistry& registry, const Loop& loop, const std::vector<bool>& varies)
-    : registry_(registry), body_(loop.body), shapes_(*loop.line) {
+    : registry_(registry), body_(loop.body), shapes_(*loop.joint_body) {
   AddSources(loop, varies);
   shapes_.feeds.clear();
   for (const Source& source : sources_) {
@@ -34,19 +34,21 @@ LoopRows::LoopRows(const OpRegistry& registry, const Loop& loop, const std::vect
 }
 
 void LoopRows::AddSources(const Loop& loop, const std::vector<bool>& varies) {
-  const Plan& line = *loop.line;
-  for (size_t i = 0; i < line.feeds.size(); ++i) {
-    const TensorMeta& meta = line[line.feeds[i]].meta;
+  const Plan& joint = *loop.joint_body;
+  for (size_t i = 0; i < joint.feeds.size(); ++i) {
+    const TensorMeta& meta = joint[joint.feeds[i]].meta;
     const bool is_of_other_half =
-        loop.line_inputs[i] == Loop::kOnlyTheOtherHalfKnows && meta.shape.rank() > 0;
+        loop.joint_body_inputs[i] == Loop::kOnlyTheOtherHalfKnows && meta.shape.rank() > 0;
     if (!varies[i] && CountedLoD(meta) == nullptr && !is_of_other_half) continue;
-    sources_.push_back({.value = line.feeds[i], .input = loop.line_inputs[i], .is_feed = true});
+    sources_.push_back(
+        {.value = joint.feeds[i], .input = loop.joint_body_inputs[i], .is_feed = true});
   }
   feed_count_ = sources_.size();
-  for (const Instruction& instruction : line.instructions) {
+  for (const Instruction& instruction : joint.instructions) {
     if (!instruction.sets_rows) continue;
     for (const ValueId output : instruction.outputs) {
-      const bool has_rows = output && !line[output].meta.is_array && line[output].meta.shape.rank();
+      const bool has_rows =
+          output && !joint[output].meta.is_array && joint[output].meta.shape.rank();
       if (has_rows) sources_.push_back({.value = output});
     }
   }
@@ -109,7 +111,7 @@ void LoopRows::Apply() {
   }
   if (!fits) Refuse();
   lods_->Derive(of_sources_, &next_lods_);
-  if (!rows_->Find(next_lods_, &counts_, &by_form_)) Refuse();
+  if (!rows_->Evaluate(next_lods_, &counts_, &by_form_)) Refuse();
   lods_->Set(&next_lods_);
   for (const auto& [value, form, axis] : rows_->values()) {
     Tensor& tensor = *values_->Of(value);
@@ -143,7 +145,7 @@ std::vector<bool>& LoopRows::Agreed() {
 
 void LoopRows::CheckRules(size_t index) {
   if (!rows_->has_limits() || Agreed()[index]) return;
-  const Plan& moment = BodyOfMoment(index);
+  const Plan& moment = CurrentBody(index);
   const Instruction& instruction = moment.instructions[index];
   if (instruction.kind == InstructionKind::kOp) CheckRule(moment, instruction);
   for (const Instruction& member : instruction.members) CheckRule(moment, member);
@@ -202,7 +204,7 @@ void LoopRows::Restore(int64_t iteration, const TensorArray& history) {
   }
 }
 
-const Plan& LoopRows::BodyOfMoment(size_t instruction) {
+const Plan& LoopRows::CurrentBody(size_t instruction) {
   if (!moment_) moment_ = body_;
   if (!moment_has_rows_) GiveRows(&*moment_);
   moment_has_rows_ = true;

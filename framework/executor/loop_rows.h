@@ -57,7 +57,7 @@ class LoopRows {
   // Returns the body as it is in this iteration before an instruction of it: with the shapes and
   // LoDs that are known, and with the contents that earlier instructions make. Valid until the next
   // Apply.
-  const Plan& BodyOfMoment(size_t instruction);
+  const Plan& CurrentBody(size_t instruction);
 
  private:
   // A feed, whose rows are those of an input of the loop, or an output of an op.

@@ -221,7 +221,7 @@ class SegmentLowering {
 
 }  // namespace
 
-bool AreAlike(const ArrayMeta& a, const ArrayMeta& b) {
+bool CanReplace(const ArrayMeta& a, const ArrayMeta& b) {
   const TensorMeta& x = a.element;
   const TensorMeta& y = b.element;
   const bool have_equal_lods =
@@ -230,20 +230,20 @@ bool AreAlike(const ArrayMeta& a, const ArrayMeta& b) {
          x.dtype == y.dtype && x.lod_level == y.lod_level;
 }
 
-bool AreAlike(const ArrayMetas& a, const ArrayMetas& b) {
+bool CanReplace(const ArrayMetas& a, const ArrayMetas& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.first == y.first && AreAlike(x.second, y.second);
+    return x.first == y.first && CanReplace(x.second, y.second);
   });
 }
 
-bool AreAlike(const PreparedGradients& a, const PreparedGradients& b) {
+bool CanReplace(const PreparedGradients& a, const PreparedGradients& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
     return x.first == y.first && x.second.instruction.loop == y.second.instruction.loop &&
            x.second.input_names == y.second.input_names;
   });
 }
 
-bool AreAlike(const ContentsByName& a, const ContentsByName& b) {
+bool CanReplace(const ContentsByName& a, const ContentsByName& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
     return x.first == y.first && HaveSameElements(*x.second, *y.second);
   });

@@ -28,8 +28,8 @@ struct ArrayMeta {
 };
 using ArrayMetas = std::map<std::string, ArrayMeta>;  // by the array's name
 // Return whether plans for these elements are the same.
-bool AreAlike(const ArrayMeta& a, const ArrayMeta& b);
-bool AreAlike(const ArrayMetas& a, const ArrayMetas& b);
+bool CanReplace(const ArrayMeta& a, const ArrayMeta& b);
+bool CanReplace(const ArrayMetas& a, const ArrayMetas& b);
 
 // The gradient half of a loop, prepared when its forward half was lowered.
 struct PreparedGradient {
@@ -51,11 +51,11 @@ struct PreparedGradient {
 // By the variable that ties a gradient op to its forward op.
 using PreparedGradients = std::map<std::string, PreparedGradient>;
 // Returns whether a plan that is made for one serves the other.
-bool AreAlike(const PreparedGradients& a, const PreparedGradients& b);
+bool CanReplace(const PreparedGradients& a, const PreparedGradients& b);
 
 // What is known of the elements of variables, by name.
 using ContentsByName = std::map<std::string, std::shared_ptr<const Tensor>>;
-bool AreAlike(const ContentsByName& a, const ContentsByName& b);
+bool CanReplace(const ContentsByName& a, const ContentsByName& b);
 
 // A part of a program whose shapes are all known when it begins: the ops from `first_op` up to
 // `next_op`. A segment ends before the first op that reads a value whose shape or LoD depends on

@@ -60,7 +60,7 @@ void OutputGuard::AfterRun() {
     const PlanValue& value = plan_[instruction_.outputs[i]];
     if (output->array() != nullptr) {
       MoveElements(plan_, output->array());
-    } else if (value.storage == Storage::kMade) {
+    } else if (value.storage == Storage::kKernelOwned) {
       CheckMade(value, *output);
       MoveToGuard(plan_, output);
     } else {

@@ -65,7 +65,8 @@ class KernelPreparation {
   // For MakeTransfer: the bytes of a value on the CPU that isn't the plan's own.
   int64_t StagedBytes(ValueId value) const {
     const PlanValue& storage = plan_[plan_.StorageOf(value)];
-    const bool is_ours = storage.storage == Storage::kArena || storage.storage == Storage::kMade;
+    const bool is_ours =
+        storage.storage == Storage::kArena || storage.storage == Storage::kKernelOwned;
     return storage.place.is_cpu() && !is_ours ? StorageBytes(plan_[value]) : 0;
   }
 

@@ -71,7 +71,7 @@ class Inference {
     };
     for (const LoopFeed& feed : loop.feeds) {
       // What is handed on keeps its rows, which LoopRows knows.
-      const bool keeps_rows = feed.kind == LoopFeed::Kind::kCarried && loop.line != nullptr;
+      const bool keeps_rows = feed.kind == LoopFeed::Kind::kCarried && loop.joint_body != nullptr;
       if (feed.kind == LoopFeed::Kind::kInvariant || keeps_rows || feed.input < 0) continue;
       const ValueId input = instruction.inputs[static_cast<size_t>(feed.input)];
       if (varies(input)) {
@@ -87,7 +87,7 @@ class Inference {
         const TensorMeta& like = metas_[instruction.inputs[static_cast<size_t>(fetch.like)]];
         metas_[output].shape = like.shape;
         metas_[output].lod = like.lod;
-      } else if (any_varies && fetch.kind == LoopFetch::Kind::kLast && loop.line != nullptr &&
+      } else if (any_varies && fetch.kind == LoopFetch::Kind::kLast && loop.joint_body != nullptr &&
                  !loop.is_gradient) {
         if (!inside) inside.emplace(InsideOf(instruction));
         const TensorMeta& result = (*inside)[fetch.value];
@@ -395,7 +395,7 @@ bool PlanRows::HasLimits(const OpRegistry& registry, const Plan& plan, const Pla
     lods.Derive(LoDsOf(without_rows), &run);
     const Inference inferred(registry, plan, without_rows, lods, run);
     std::vector<int64_t> counts(classes, 0), rows;
-    if (!Find(run, &counts, &rows)) return true;
+    if (!Evaluate(run, &counts, &rows)) return true;
     std::map<ValueId, Shape> expected;
     for (const auto& [value, form, axis] : values_) {
       Shape& shape = expected.emplace(value, plan[value].meta.shape).first->second;
@@ -485,8 +485,8 @@ bool PlanRows::IsKnown(const Form& form, const std::vector<int64_t>& counts) {
   return std::ranges::all_of(form.terms, [&](const Term& term) { return counts[term.count] >= 0; });
 }
 
-bool PlanRows::Find(const RunLoDs& lods, std::vector<int64_t>* counts,
-                    std::vector<int64_t>* rows) const {
+bool PlanRows::Evaluate(const RunLoDs& lods, std::vector<int64_t>* counts,
+                        std::vector<int64_t>* rows) const {
   AppendCountsOfGroups(lods, counts_of_groups_, counts);
   rows->clear();
   // A LoD may have another number of levels than the plan's.

@@ -35,7 +35,8 @@ class PlanRows {
   //
   // A count of -1 isn't known yet; neither are the rows, then -1, that depend on it. In a body, 0
   // is a count like any other.
-  bool Find(const RunLoDs& lods, std::vector<int64_t>* counts, std::vector<int64_t>* rows) const;
+  bool Evaluate(const RunLoDs& lods, std::vector<int64_t>* counts,
+                std::vector<int64_t>* rows) const;
 
   // A value whose rows vary.
   struct Varying {

@@ -63,7 +63,7 @@ constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
 // Returns whether a fetch is the value itself and no copy of it. The stacks of loops, which later
 // segments read, are arrays.
 bool IsShared(const PlanValue& value) {
-  return value.storage == Storage::kMade || value.meta.is_array;
+  return value.storage == Storage::kKernelOwned || value.meta.is_array;
 }
 
 }  // namespace
@@ -248,7 +248,8 @@ void PreparedPlan::BindSteps() {
     if (reads_feed) feed_readers_.push_back(i);
     if (!reads_feed) step.planned->Bind();
     if (link_ != nullptr) FindUsesOfHost(instruction, &step);
-    if (shapes_.Varies(instruction) && !step.planned->takes_fewer_rows()) fixed_steps_.push_back(i);
+    if (shapes_.Varies(instruction) && !step.planned->accepts_fewer_rows())
+      fixed_steps_.push_back(i);
   }
 }
 
@@ -372,7 +373,7 @@ std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
   const double start = SteadySeconds();
   // The kernel that this one takes the place of may still be at work.
   if (link_ != nullptr) link_->Wait();
-  const Plan& moment = shapes_.PlanOfMoment();
+  const Plan& moment = shapes_.CurrentPlan();
   const Instruction& planned = plan_.instructions[index];
   Instruction instruction = moment.instructions[index];
   KernelNames same;
@@ -648,18 +649,18 @@ FeedList PreparedPlan::TakeCarried() {
   return carried;
 }
 
-void PreparedPlan::TakeBackRun() {
-  values_->TakeBackReveal();
+void PreparedPlan::UndoRun() {
+  values_->UndoReveal();
   Undo();
 }
 
 PlanStatistics PreparedPlan::statistics() {
   PlanStatistics statistics;
-  statistics.moment_live_bytes = plan_.max_live_bytes;
+  statistics.current_live_bytes = plan_.max_live_bytes;
   if (shapes_.varies()) {
-    Plan moment = shapes_.PlanOfMoment();
+    Plan moment = shapes_.CurrentPlan();
     PlanStorage(&moment);
-    statistics.moment_live_bytes = moment.max_live_bytes;
+    statistics.current_live_bytes = moment.max_live_bytes;
   }
   statistics.max_live_bytes = plan_.max_live_bytes;
   statistics.planned_bytes = plan_.planned_bytes;

@@ -100,7 +100,7 @@ class PreparedPlan {
   // Gives the fetches to the caller, as the feeds of the next segment.
   FeedList TakeCarried();
   // Puts the scope back to what it was before the last run, since a later segment has failed.
-  void TakeBackRun();
+  void UndoRun();
   const Plan& plan() const { return plan_; }
   PlanStatistics statistics();
   // Returns false once the scope's storage has moved: the plan must be made again.

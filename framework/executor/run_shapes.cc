@@ -58,7 +58,7 @@ bool RunShapes::ServesLoDs(const FeedList& feeds) {
     // LoDs that an op refuses: the plan that is made for them will name it.
     return false;
   }
-  if (rows_) return rows_->Find(next_lods_, &next_counts_, &next_rows_);
+  if (rows_) return rows_->Evaluate(next_lods_, &next_counts_, &next_rows_);
   return lods_.HavePlannedCounts(next_lods_);
 }
 
@@ -74,7 +74,7 @@ void RunShapes::Set(BoundValues* values) {
   }
 }
 
-const Plan& RunShapes::PlanOfMoment() {
+const Plan& RunShapes::CurrentPlan() {
   if (!rows_) return plan_;
   if (moment_is_current_) return *moment_;
   if (!moment_) moment_ = plan_;

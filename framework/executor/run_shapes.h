@@ -39,7 +39,7 @@ class RunShapes {
   bool Varies(const Instruction& instruction) const;
   // Returns the plan with the shapes, LoDs and contents of the moment, those of the last Set.
   // Valid until the next call.
-  const Plan& PlanOfMoment();
+  const Plan& CurrentPlan();
 
  private:
   bool ServesShapes(const FeedList& feeds);

@@ -31,7 +31,7 @@ class Transfer final : public Kernel {
     link_.stream().Copy(to.raw_data(), to.place(), from.raw_data(), from.place(), bytes);
     if (from.place().is_cpu() || to.place().is_cpu()) link_.NoteUseOfHost();
   }
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  private:
   DeviceLink& link_;

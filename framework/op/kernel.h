@@ -70,7 +70,7 @@ class Kernel {
   // Returns whether Run takes the rows (dim 0) of the arguments from their tensors, so that a
   // kernel prepared for many rows also runs on fewer, in the workspaces of the many. Otherwise the
   // executor prepares another kernel for other rows.
-  virtual bool TakesFewerRows() const { return false; }
+  virtual bool AcceptsFewerRows() const { return false; }
 };
 
 // Return a Kernel whose Run calls `function`: one for the rows that it was prepared for, and one
@@ -93,7 +93,7 @@ std::unique_ptr<Kernel> MakeRowsKernel(Function function) {
    public:
     explicit RowsKernel(Function function) : function_(std::move(function)) {}
     void Run(const KernelContext& context) override { function_(context); }
-    bool TakesFewerRows() const override { return true; }
+    bool AcceptsFewerRows() const override { return true; }
 
    private:
     Function function_;
@@ -171,7 +171,7 @@ struct KernelDef {
   std::function<bool(const OpContext&)> accepts;
   // Returns whether the candidate is a good choice for shapes that it accepts; if not, it runs only
   // when requested by name. Empty: always.
-  std::function<bool(const OpContext&)> pays;
+  std::function<bool(const OpContext&)> is_worthwhile;
   // Of the candidates that accept and pay, the one with the highest priority runs; of equals, the
   // one registered first.
   int priority = 0;

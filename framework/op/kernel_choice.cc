@@ -26,8 +26,8 @@ int64_t BytesOf(std::span<const TensorMeta> metas) {
   return bytes;
 }
 
-bool Pays(const KernelDef& kernel, const OpContext& context) {
-  return !kernel.pays || kernel.pays(context);
+bool IsWorthwhile(const KernelDef& kernel, const OpContext& context) {
+  return !kernel.is_worthwhile || kernel.is_worthwhile(context);
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& conte
   if (ScratchBytes(first, context, math) <= modest) return first;
   // Stable, so that of equals the one registered first stays first.
   std::ranges::stable_sort(others, std::greater(), [&](const KernelDef* kernel) {
-    return std::pair(Pays(*kernel, context), kernel->priority);
+    return std::pair(IsWorthwhile(*kernel, context), kernel->priority);
   });
   for (const KernelDef* kernel : others) {
     if (ScratchBytes(*kernel, context, math) <= modest) return *kernel;

@@ -1,10 +1,10 @@
 // The rule by which one of an op's kernels runs, unless a caller names a kernel or a tuner times
 // them.
 //
-// Priorities and KernelDef::pays estimate time. Memory counts too: the scratch memory of a kernel,
-// which is its workspaces and derived forms, adds to what lives while the op runs. It is *modest*
-// if it is at most ModestScratchBytes. A kernel that takes more gives way to one whose scratch
-// memory is modest, if there is any besides references, even if that one is slower.
+// Priorities and KernelDef::is_worthwhile estimate time. Memory counts too: the scratch memory of a
+// kernel, which is its workspaces and derived forms, adds to what lives while the op runs. It is
+// *modest* if it is at most ModestScratchBytes. A kernel that takes more gives way to one whose
+// scratch memory is modest, if there is any besides references, even if that one is slower.
 //
 // The rule looks at one op alone. So it makes the same choice whatever else shares the plan's
 // memory, and memory options change no result.
@@ -31,8 +31,8 @@ int64_t ModestScratchBytes(const OpContext& context);
 
 // Returns, of the kernels that accept the context, the one that runs. Those that pay come first,
 // then those with the higher priority, then those registered first. The first one with modest
-// scratch memory runs; if none has, the first one that pays. A reference runs only if it is the
-// first one that pays. Prepares kernels only if there is a choice. Throws what
+// scratch memory runs; if none has, the first worthwhile one. A reference runs only if it is the
+// first worthwhile one. Prepares kernels only if there is a choice. Throws what
 // OpRegistry::SelectKernel and ScratchBytes throw.
 const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context,
                               MathMode math = MathMode::kFull);

@@ -112,7 +112,7 @@ void OpRegistry::AddReferenceKernel(std::string_view type, DType dtype, KernelFa
                    .dtype = dtype,
                    .prepare = std::move(prepare),
                    .accepts = {},
-                   .pays = {},
+                   .is_worthwhile = {},
                    .is_reference = true});
 }
 
@@ -134,7 +134,7 @@ void OpRegistry::AddSelectedRowsKernel(std::string_view type, PlaceKind place, D
                    .dtype = dtype,
                    .prepare = std::move(prepare),
                    .accepts = {},
-                   .pays = {},
+                   .is_worthwhile = {},
                    .selected_rows = true,
                    .is_reference = place == PlaceKind::kCpu});
 }
@@ -246,7 +246,7 @@ const KernelDef* OpRegistry::FindKernel(const OpContext& context, std::string_vi
     if (!forced.empty() && kernel.name != forced) continue;
     if (!Accepts(kernel, context, dtype)) continue;
     // Who forces a kernel knows better than its estimate.
-    if (forced.empty() && kernel.pays && !kernel.pays(context)) continue;
+    if (forced.empty() && kernel.is_worthwhile && !kernel.is_worthwhile(context)) continue;
     // Strictly greater: of equals the one registered first.
     if (best == nullptr || kernel.priority > best->priority) best = &kernel;
   }

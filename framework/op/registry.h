@@ -90,7 +90,7 @@ class OpRegistry {
   // that of OpDef::kernel_dtype_slot, where half that is only measured counts as float32.
   static DType KernelDType(const OpContext& context);
   // Returns the kernel for the context's place, dtype, shapes and layouts, or nullptr if none fits:
-  // the candidate named `forced` or, if that is empty, the one with the highest priority that pays.
+  // the candidate named `forced` or, if that is empty, the worthwhile one of the highest priority.
   const KernelDef* FindKernel(const OpContext& context, std::string_view forced = {}) const;
   // Returns whether the op runs with these arguments: a kernel takes them, or takes them widened,
   // which the pass widen sees to.

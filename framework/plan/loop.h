@@ -86,8 +86,8 @@ struct Loop {
   // which may be read for its rows only. -1: there is none, so its rows are the planned ones;
   // kOnlyTheOtherHalfKnows: it is a feed of the other half.
   static constexpr int kOnlyTheOtherHalfKnows = -2;
-  std::shared_ptr<const Plan> line;
-  std::vector<int> line_inputs;
+  std::shared_ptr<const Plan> joint_body;
+  std::vector<int> joint_body_inputs;
   // The output of the forward half, input of the gradient half, that keeps the rows and LoDs that
   // ops of the body have set (OpDef::sets_rows), by iteration. -1: none.
   int history = -1;

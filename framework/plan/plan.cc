@@ -110,7 +110,7 @@ Instruction MakeInstruction(Plan* plan, const OpDef& def, const Instruction& ori
 }
 
 int64_t StorageBytes(const PlanValue& value) {
-  if (value.storage == Storage::kMade) return 0;
+  if (value.storage == Storage::kKernelOwned) return 0;
   return StorageBytes(value.meta.shape, value.meta.dtype, value.meta.layout);
 }
 

@@ -22,10 +22,10 @@
 namespace skiff {
 
 enum class Storage {
-  kArena,  // a part of the plan's arena
-  kScope,  // a persistable variable of the scope, in the scope's own storage
-  kFeed,   // what the caller feeds: never written
-  kMade,   // a tensor that the kernel makes in each run, since its shape depends on data
+  kArena,        // a part of the plan's arena
+  kScope,        // a persistable variable of the scope, in the scope's own storage
+  kFeed,         // what the caller feeds: never written
+  kKernelOwned,  // a tensor that the kernel makes in each run, since its shape depends on data
   kStack,  // in a loop's body: the part of a stack of the loop's plan that belongs to the iteration
 };
 
@@ -43,13 +43,13 @@ struct PlanValue {
   int64_t offset = -1;
   // The user wants the value for itself: it shares its storage with no other value and lives from
   // the first instruction to after the last.
-  bool is_alone = false;
+  bool is_exclusive = false;
   // The user names the value as one to keep: it is neither fused away nor merged with another one.
   bool is_checkpoint = false;
 };
 
 // Returns the bytes that the value's storage takes, padding and row numbers included; 0 if only a
-// run knows them (Storage::kMade).
+// run knows them (Storage::kKernelOwned).
 int64_t StorageBytes(const PlanValue& value);
 
 enum class InstructionKind {

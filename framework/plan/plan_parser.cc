@@ -455,7 +455,7 @@ class PlanParser {
       layout = Layout::SelectedRows(scan_.Number<int64_t>("the rows of a dense tensor"));
     }
     value->meta.is_array = scan_.TryWord("array");
-    value->is_alone = scan_.TryWord("alone");
+    value->is_exclusive = scan_.TryWord("exclusive");
     value->is_checkpoint = scan_.TryWord("checkpoint");
     value->place = TrySetting("place") ? ParsePlace() : plan_.place;
   }
@@ -476,7 +476,7 @@ class PlanParser {
     } else if (name == "feed") {
       value->storage = Storage::kFeed;
     } else if (name == "made") {
-      value->storage = Storage::kMade;
+      value->storage = Storage::kKernelOwned;
     } else if (name == "stack") {
       value->storage = Storage::kStack;
     } else {

@@ -23,7 +23,7 @@ std::string PlaceText(Place place) { return StrCat(" place=", NameText(PlaceName
 std::string StorageText(const Plan& plan, const PlanValue& value) {
   if (value.storage == Storage::kScope) return " @scope";
   if (value.storage == Storage::kFeed) return " @feed";
-  if (value.storage == Storage::kMade) return " @made";
+  if (value.storage == Storage::kKernelOwned) return " @made";
   if (value.storage == Storage::kStack) return " @stack";
   if (value.alias_of) return " @" + ReferenceText(plan, value.alias_of);
   return value.offset >= 0 ? StrCat(" @", value.offset) : "";
@@ -38,7 +38,7 @@ std::string DeclarationText(const Plan& plan, ValueId id) {
   if (layout.is_blocked()) text += StrCat(" blocked=", layout.channel_block);
   if (layout.selected_rows) text += StrCat(" selected_rows=", layout.height);
   if (value.meta.is_array) text += " array";
-  if (value.is_alone) text += " alone";
+  if (value.is_exclusive) text += " exclusive";
   if (value.is_checkpoint) text += " checkpoint";
   if (value.place != plan.place) text += PlaceText(value.place);
   return text + StorageText(plan, value);

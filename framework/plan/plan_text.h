@@ -18,10 +18,10 @@
 // - The plan starts with its place and the policy by which values share memory; `guards` after it
 //   says that each value has a guard.
 // - A value is name#index. Where it is declared, these follow: its dtype and shape; whichever apply
-//   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), array, alone
-//   and checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another value, in
-//   that one's storage, or @ and a number, at this offset of the arena; nothing while the offset
-//   isn't planned.
+//   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), array,
+//   exclusive and checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another
+//   value, in that one's storage, or @ and a number, at this offset of the arena; nothing while the
+//   offset isn't planned.
 // - A value is declared where an instruction writes it, or else by a line `value …`. Values that
 //   nothing mentions aren't printed.
 // - An op is written as in a program (framework/ir/text.h), with values for names; `none` stands
@@ -46,8 +46,8 @@
 //   `id=N` unless that is the position. A copy is for the op at its position, or for the nearest
 //   one.
 // - Where the program was made (CreationSite) is left out, as are Plan::recomputed, LoDs and
-//   Loop::line. So a plan with ragged values, or with an op that sets rows (`sets_rows` after the
-//   op), can be compared after it was read back, but not run.
+//   Loop::joint_body. So a plan with ragged values, or with an op that sets rows (`sets_rows` after
+//   the op), can be compared after it was read back, but not run.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
 #include "framework/base/steady_seconds.h"
-#include "framework/builder/update_gate.h"
+#include "framework/builder/update_condition.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
 #include "framework/io/file_lock.h"

@@ -97,7 +97,7 @@ class BodyBatches {
   bool IsKnownBefore(const PlanUses& uses, const Instruction& instruction) const {
     if (!HasRule(instruction) || !instruction.def->rows->sums.empty()) return false;
     if (instruction.outputs.size() != 1 || !instruction.outputs[0]) return false;
-    if (!IsPlain(instruction.outputs[0]) || !Pays(instruction)) return false;
+    if (!IsPlain(instruction.outputs[0]) || !IsWorthwhile(instruction)) return false;
     const std::vector<ValueId> rows = RowInputs(instruction);
     return rows.size() == 1 && IsPlain(rows[0]) && IsPart(uses, rows[0]) &&
            ReadsTheSameInAll(instruction);
@@ -121,11 +121,12 @@ class BodyBatches {
 
   // Returns whether the rows of two iterations fit into a batch. Where the rows vary, that of an
   // ordinary iteration, whatever is planned (MostBatchRows says why).
-  bool Pays(const Instruction& instruction) const {
+  bool IsWorthwhile(const Instruction& instruction) const {
     constexpr int64_t kOrdinaryRows = 16;
     const std::vector<ValueId> rows = RowInputs(instruction);
     if (rows.empty() || !IsPlain(rows[0])) return false;
-    const int64_t count = loop_.line != nullptr ? kOrdinaryRows : body_[rows[0]].meta.shape[0];
+    const int64_t count =
+        loop_.joint_body != nullptr ? kOrdinaryRows : body_[rows[0]].meta.shape[0];
     return 2 * count <= MostBatchRows(body_, instruction);
   }
 
@@ -193,7 +194,7 @@ class BodyBatches {
     split.sums.batching = Batching::kAfter;
     const bool are_rows_plain =
         std::ranges::all_of(RowInputs(split.sums), [&](ValueId value) { return IsPlain(value); });
-    if (!HasRule(split.sums) || !are_rows_plain || !Pays(split.sums) ||
+    if (!HasRule(split.sums) || !are_rows_plain || !IsWorthwhile(split.sums) ||
         !ReadsTheSameInAll(split.sums)) {
       return std::nullopt;
     }
@@ -216,9 +217,10 @@ class BodyBatches {
       return fetch.value == value && fetch.kind == LoopFetch::Kind::kSum && fetch.output >= 0;
     };
     const auto fetches = std::ranges::count(loop_.fetches, value, &LoopFetch::value);
-    bool is_alone = true;
-    for (const ValueId other : body_.ids()) is_alone = is_alone && body_[other].alias_of != value;
-    return fetches == 1 && std::ranges::any_of(loop_.fetches, is_sum) && is_alone &&
+    bool is_exclusive = true;
+    for (const ValueId other : body_.ids())
+      is_exclusive = is_exclusive && body_[other].alias_of != value;
+    return fetches == 1 && std::ranges::any_of(loop_.fetches, is_sum) && is_exclusive &&
            !body_[value].alias_of && body_[value].storage == Storage::kArena && IsPlain(value) &&
            uses.WriterOf(value) == writer &&
            std::ranges::all_of(uses.ReadersOf(value),

@@ -37,7 +37,7 @@ Recompute ParseRecompute(std::string_view name) {
 
 void MarkNamedValues(const MemoryOptions& memory, Plan* plan) {
   for (PlanValue& value : plan->values) {
-    value.is_alone = std::ranges::count(memory.skip, value.name) > 0;
+    value.is_exclusive = std::ranges::count(memory.skip, value.name) > 0;
     value.is_checkpoint = std::ranges::count(memory.checkpoints, value.name) > 0;
   }
 }

@@ -7,7 +7,7 @@
 
 namespace skiff {
 
-// Marks the values of the variables that `skip` and `checkpoints` name (PlanValue::is_alone,
+// Marks the values of the variables that `skip` and `checkpoints` name (PlanValue::is_exclusive,
 // is_checkpoint). RunPlanPasses does so before the first pass.
 void MarkNamedValues(const MemoryOptions& memory, Plan* plan);
 

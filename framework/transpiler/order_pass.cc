@@ -60,7 +60,7 @@ class TaskGraphOfPlan {
   void AddBuffers() {
     for (const PlanValue& value : plan_.values) {
       // Variables that share with nothing live all the time, whatever the order.
-      const bool counts = value.storage == Storage::kArena && !value.is_alone;
+      const bool counts = value.storage == Storage::kArena && !value.is_exclusive;
       graph_.buffers.push_back({.bytes = counts ? StorageBytes(value) : 0});
     }
     for (const ValueId fetch : plan_.fetches) {

@@ -183,7 +183,7 @@ class Placement {
     const auto is_of_host = [&](ValueId value) {
       if (!value) return false;
       if (plan[value].meta.is_array) return is_on_host(value);
-      return plan[value].storage == Storage::kMade;
+      return plan[value].storage == Storage::kKernelOwned;
     };
     if (std::ranges::any_of(instruction.inputs, is_of_host)) return false;
     if (std::ranges::any_of(instruction.outputs, is_of_host)) return false;
@@ -305,7 +305,7 @@ class Placement {
     aside.meta.persistable = false;
     aside.place = place;
     aside.alias_of = {};
-    aside.is_alone = aside.is_checkpoint = false;
+    aside.is_exclusive = aside.is_checkpoint = false;
     return plan_.values.Add(std::move(aside));
   }
 

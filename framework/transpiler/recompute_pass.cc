@@ -394,7 +394,7 @@ class Recomputation {
     // Saved means, losses and the like: dropping them saves nothing, but would rerun costly ops.
     const bool is_small = static_cast<double>(StorageBytes(ValueOf(value))) <
                           kSmallShare * static_cast<double>(all_held_bytes_);
-    return crosses || is_fetched || ValueOf(value).is_alone || cutting.kept.contains(value) ||
+    return crosses || is_fetched || ValueOf(value).is_exclusive || cutting.kept.contains(value) ||
            is_small || segment == cutting.cuts.size() || ValueOf(value).alias_of;
   }
 

@@ -30,7 +30,7 @@ ValueId AddWide(Plan* plan, ValueId half) {
   wide.meta.contents = nullptr;
   wide.storage = Storage::kArena;
   wide.alias_of = {};
-  wide.is_alone = wide.is_checkpoint = false;
+  wide.is_exclusive = wide.is_checkpoint = false;
   return plan->values.Add(std::move(wide));
 }
 
@@ -69,7 +69,7 @@ class Widening {
   bool NeedsWidening(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kOp || instruction.sets_rows) return false;
     const auto is_made = [&](ValueId value) {
-      return value && plan_[value].storage == Storage::kMade;
+      return value && plan_[value].storage == Storage::kKernelOwned;
     };
     if (std::ranges::any_of(instruction.outputs, is_made)) return false;
     const PrepareContext context = ContextOf(plan_, instruction);
@@ -223,14 +223,16 @@ class Widening {
     return kernel != nullptr && kernel->name != kNativeHalfKernel;
   }
 
-  // Has the line tell the rows of a value that the body has got. The two have the same ids.
+  // Makes the joint body tell the rows of a value that the pass has added to the body. Both plans
+  // give it the same id.
   void AddToLine(ValueId half, ValueId wide, Loop* loop) const {
-    if (loop->line == nullptr) return;
-    auto line = std::make_shared<Plan>(*loop->line);
-    const ValueId same = AppendCast(line.get(), half);
+    if (loop->joint_body == nullptr) return;
+    auto joint_body = std::make_shared<Plan>(*loop->joint_body);
+    const ValueId same = AppendCast(joint_body.get(), half);
     SKIFF_ENFORCE(same == wide, kInvalidArgument, "a loop whose body has ",
-                  loop->body.values.size(), " values and whose line has ", line->values.size());
-    loop->line = std::move(line);
+                  loop->body.values.size(), " values and whose joint body has ",
+                  joint_body->values.size());
+    loop->joint_body = std::move(joint_body);
   }
 
   // Appends a cast to float32, and returns what it makes.

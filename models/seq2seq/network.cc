@@ -148,7 +148,7 @@ Decoded Seq2SeqNetwork::Step(const Variable& word, const Variables& before, cons
 Seq2SeqNetwork::Attended Seq2SeqNetwork::Attend(const Variable& state, const Encoded& encoded,
                                                 AttentionOps ops) const {
   const Variable query = is_luong() ? state : Linear(state, options_.hidden, kQuery);
-  if (ops == AttentionOps::kOne) {
+  if (ops == AttentionOps::kFused) {
     const layers::AttendedSequences attended = layers::SequenceAttention(
         query, encoded.keys, encoded.states,
         {.score = is_luong() ? "dot" : "additive", .score_attr = {.name = StrCat(kScore, ".w")}});
@@ -219,7 +219,7 @@ Variables Seq2SeqNetwork::StepsByLayers(const Variable& words, const Variables& 
     for (const Variable& state : first) before.push_back(decoder.Memory(state));
     const Encoded seen = {.states = decoder.StaticInput(encoded.states),
                           .keys = decoder.StaticInput(encoded.keys)};
-    const Decoded decoded = Step(word, before, seen, AttentionOps::kOne);
+    const Decoded decoded = Step(word, before, seen, AttentionOps::kFused);
     for (size_t i = 0; i < before.size(); ++i) decoder.UpdateMemory(before[i], decoded.state[i]);
     for (const Variable& output : decoded.outputs) decoder.StepOutput(output);
   });

@@ -57,7 +57,7 @@ struct Decoded {
 // What a step's attention is made of: the ops of Fluid, for models that are saved (PaddlePaddle
 // runs those of bahdanau as well), or sequence_attention, which is faster. Parameters and results
 // are the same.
-enum class AttentionOps { kFluid, kOne };
+enum class AttentionOps { kFluid, kFused };
 
 // All parameters have names, so that the programs that use the network share them.
 class Seq2SeqNetwork {

@@ -136,7 +136,7 @@ class ClipRowsKernel final : public Kernel {
         max_(context.Attr<float>("max")),
         merged_(context, context.Input("X")) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const Tensor& x = x_.tensor(run);

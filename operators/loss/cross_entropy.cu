@@ -99,7 +99,7 @@ class CrossEntropyLossKernel : public CudaLabelKernel {
         soft_(context.Attr<bool>("soft_label")),
         x_(context, "X") {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  protected:
   AxisExtents Rows(int64_t count) const { return {.outer = count, .length = classes_}; }

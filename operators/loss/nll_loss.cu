@@ -91,7 +91,7 @@ class CudaNllKernel : public CudaLabelKernel {
  public:
   explicit CudaNllKernel(const OpContext& context)
       : CudaLabelKernel(context), reduction_(NllReductionOf(context)), weight_(context, "Weight") {}
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  protected:
   CudaNllItems<T> ItemsOf(const KernelContext& run, const Shape& x) {

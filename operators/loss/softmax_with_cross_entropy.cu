@@ -219,7 +219,7 @@ class SoftmaxLossKernel : public CudaLabelKernel {
         soft_(context.Attr<bool>("soft_label")),
         use_softmax_(context.Attr<bool>("use_softmax")) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  protected:
   AxisExtents ExtentsOf(const KernelContext& run) const {

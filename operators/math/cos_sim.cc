@@ -156,7 +156,7 @@ class CosSimGradKernel final : public Kernel {
         dx_(context, "X@GRAD"),
         dy_(context, "Y@GRAD") {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     rows_ = WithRows(rows_, x_.shape(run), y_.shape(run));

@@ -47,7 +47,7 @@ class SquaredGlobalNormKernel final : public Kernel {
     for (const size_t i : sparse_) squares_of_sparse_.emplace_back(context, i);
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     for (size_t k = 0; k < dense_.size(); ++k) {

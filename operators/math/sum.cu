@@ -59,7 +59,7 @@ class SumKernel final : public Kernel {
     so_far_ = context.RequestWorkspace(count * static_cast<int64_t>(sizeof(WideType<T>)));
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     Tensor& out = out_.tensor(run);

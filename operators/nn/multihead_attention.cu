@@ -616,7 +616,7 @@ class AttentionKernel final : public Kernel {
         row_sum_(context, "RowSum"),
         dropout_key_(context, "DropoutKey") {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     call_.FollowRows(run);
@@ -659,7 +659,7 @@ class AttentionGradKernel final : public Kernel {
         means_(context.RequestWorkspace(call_.head_count() * call_.sizes().queries *
                                         static_cast<int64_t>(sizeof(WideType<T>)))) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     call_.FollowRows(run);

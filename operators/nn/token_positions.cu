@@ -41,7 +41,7 @@ class TokenPositionsKernel final : public Kernel {
         tokens_(context.Output("Out").shape[1]),
         last_start_(context.IntAttr("limit") - tokens_) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const int64_t sequences = out_.shape(run)[0];

@@ -79,7 +79,7 @@ class CheckFiniteAndUnscaleKernel final : public Kernel {
     }
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const T scale = *scale_(run);

@@ -142,7 +142,7 @@ class CheckFiniteAndUnscaleOnDevice final : public Kernel {
         chunk_table_(context.place(), first_chunks_.size()),
         found_of_blocks_(context.RequestWorkspace(CudaBlocks(first_chunks_.back()))) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const cudaStream_t stream = StreamOf(run);

@@ -66,7 +66,7 @@ class UpdateLossScalingKernel final : public Kernel {
         rule_(LossScaleRuleOf(context)),
         stops_(context.Attr<bool>("stop_update")) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const bool found_infinite = *found_infinite_(run);

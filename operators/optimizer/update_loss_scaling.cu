@@ -111,7 +111,7 @@ class UpdateLossScalingOnDevice final : public Kernel {
     update_.rule = LossScaleRuleOf(context);
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const cudaStream_t stream = StreamOf(run);

@@ -34,7 +34,7 @@ class BernoulliKernel final : public Kernel {
   explicit BernoulliKernel(const PrepareContext& context)
       : x_(context, "X"), out_(context, "Out") {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const int64_t count = x_.count(run);

@@ -99,7 +99,7 @@ class DropoutKernel final : public Kernel {
         mask_(context, "Mask"),
         tiles_(TilesOf(context.Input("X"))) {}
 
-  bool TakesFewerRows() const override { return !tiles_; }
+  bool AcceptsFewerRows() const override { return !tiles_; }
 
   void Run(const KernelContext& run) override {
     const int64_t storage_count = StorageElements(x_.shape(run), x_.tensor(run).layout());

@@ -157,7 +157,7 @@ class DecoderKernel : public Kernel {
   using Wide = WideType<T>;
 
  public:
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  protected:
   DecoderKernel(PrepareContext& context, bool is_gradient)

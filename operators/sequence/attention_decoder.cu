@@ -17,7 +17,7 @@ namespace {
 template <typename T>
 class DecoderKernel : public Kernel {
  public:
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  protected:
   DecoderKernel(PrepareContext& context, bool is_gradient)

@@ -259,7 +259,7 @@ class BeamSearch final : public Kernel {
     lod_->back().reserve(static_cast<size_t>(rows) + 1);
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const Tensor& scores = scores_.tensor(run);

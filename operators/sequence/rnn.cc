@@ -95,7 +95,7 @@ class RnnKernel : public Kernel {
   using Wide = WideType<T>;
 
  public:
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  protected:
   // The weights are transposed for the op, not for its gradient, which needs those of the first

@@ -96,7 +96,7 @@ class GradKernel final : public Kernel {
                        gradients_.of_score_weight.is_there() ? context.Input("Query").shape[0] : 0,
                        seen_.key_width) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const Out<T>& of_score_weight = gradients_.of_score_weight;

@@ -49,7 +49,7 @@ class ConcatKernel final : public Kernel {
     }
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const int64_t sequences = SequenceRows(run.input(inputs_[0])).size();

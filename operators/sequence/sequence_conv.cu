@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kCudaThreads)
 template <typename T>
 class ConvKernel : public Kernel {
  public:
-  bool TakesFewerRows() const override { return rows_vary_; }
+  bool AcceptsFewerRows() const override { return rows_vary_; }
 
  protected:
   explicit ConvKernel(PrepareContext& context)

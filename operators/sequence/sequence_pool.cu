@@ -201,7 +201,7 @@ class SequencePoolGradKernel final : public Kernel {
         out_grad_(context, "Out@GRAD"),
         x_grad_(context, "X@GRAD") {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const int64_t rows = x_grad_.shape(run)[0];

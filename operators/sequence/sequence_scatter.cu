@@ -83,7 +83,7 @@ struct CheckIds {
 // What the kernels of the op and of its gradient have in common. x_slot has the shape of X.
 class ScatterKernel : public Kernel {
  public:
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void ThrowFault(const DataFault& fault) const override {
     Throw(ErrorCode::kOutOfRange, op_, ": Ids[", fault.position, "] = ", fault.value,

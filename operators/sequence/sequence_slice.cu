@@ -60,7 +60,7 @@ class SequenceSliceGradKernel final : public Kernel {
         out_grad_(context, "Out@GRAD"),
         x_grad_(context, "X@GRAD") {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const Tensor& gradient = out_grad_.tensor(run);

@@ -43,7 +43,7 @@ class SequenceUnpadGradKernel final : public Kernel {
     }
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const Tensor& gradient = out_grad_.tensor(run);

@@ -182,7 +182,7 @@ int64_t CheckedIndexCount(const OpContext& context, const Shape& tensor) {
 
 std::unique_ptr<Kernel> PrepareTakeAlongAxis(PrepareContext& context) {
   return MakeIndexKernel(
-      context, "Index", /*takes_fewer_rows=*/true,
+      context, "Index", /*accepts_fewer_rows=*/true,
       [index = IndexInput(context, "Input"), bytes = SizeOf(context.Input("Input").dtype),
        x = In<>(context, "Input"), out = Out<>(context, "Result")](const KernelContext& run) {
         const AlongAxis named = index.NamedIn(run, x.shape(run));
@@ -195,7 +195,7 @@ template <typename T>
 std::unique_ptr<Kernel> PrepareTakeAlongAxisGrad(PrepareContext& context) {
   const int64_t count = CheckedIndexCount(context, context.Output("Input@GRAD").shape);
   return MakeIndexKernel(
-      context, "Index", /*takes_fewer_rows=*/true,
+      context, "Index", /*accepts_fewer_rows=*/true,
       [index = IndexInput(context, "Input"), sums = CudaRowSums<T>(context, count, 1),
        gradient = In<>(context, "Result@GRAD"),
        dx = Out<>(context, "Input@GRAD")](const KernelContext& run) {
@@ -212,7 +212,7 @@ std::unique_ptr<Kernel> PrepareTakeAlongAxisGrad(PrepareContext& context) {
 template <typename Put>
 std::unique_ptr<Kernel> MakeSortedIndexKernel(PrepareContext& context, const IndexInput& index,
                                               const auto& tensor, int64_t count, const Put& put) {
-  return MakeIndexKernel(context, "Index", /*takes_fewer_rows=*/true,
+  return MakeIndexKernel(context, "Index", /*accepts_fewer_rows=*/true,
                          [=, sort = RowSort(context, count)](const KernelContext& run) {
                            const AlongAxis named = index.NamedIn(run, tensor.shape(run));
                            put(run, index.Sort(run, named, sort));
@@ -239,7 +239,7 @@ std::unique_ptr<Kernel> PreparePutAlongAxis(PrepareContext& context) {
           });
     case PutReduction::kAdd:
       return MakeIndexKernel(
-          context, "Index", /*takes_fewer_rows=*/true,
+          context, "Index", /*accepts_fewer_rows=*/true,
           [=, sums = CudaRowSums<T>(context, count, 1)](const KernelContext& run) {
             const AlongAxis named = index.NamedIn(run, x.shape(run));
             copy(run);
@@ -286,7 +286,7 @@ std::unique_ptr<Kernel> PreparePutAlongAxisGrad(PrepareContext& context) {
             }
           });
     case PutReduction::kAdd:
-      return MakeIndexKernel(context, "Index", /*takes_fewer_rows=*/true,
+      return MakeIndexKernel(context, "Index", /*accepts_fewer_rows=*/true,
                              [=](const KernelContext& run) {
                                const AlongAxis named = index.NamedIn(run, gradient.shape(run));
                                if (dvalues.is_there())
@@ -328,7 +328,7 @@ std::unique_ptr<Kernel> MakeUnpoolKernel(PrepareContext& context, const auto& im
   const In<> indices(context, "Indices");
   const int64_t count = context.Input("Indices").shape.element_count();
   return MakeIndexKernel(
-      context, "Indices", /*takes_fewer_rows=*/true,
+      context, "Indices", /*accepts_fewer_rows=*/true,
       [=, sort = RowSort(context, count)](const KernelContext& run) {
         const AlongAxis named = UnpooledPlaces(images.shape(run), indices.shape(run));
         const NamedElements elements(named, IndicesOf(run, indices, named.length()));

@@ -140,7 +140,7 @@ AxisExtents TableExtents(const Tensor& table) {
 
 std::unique_ptr<Kernel> PrepareLookup(PrepareContext& context) {
   return MakeIndexKernel(
-      context, "Ids", /*takes_fewer_rows=*/true,
+      context, "Ids", /*accepts_fewer_rows=*/true,
       [padding = context.IntAttr("padding_idx"), bytes = SizeOf(context.Input("W").dtype),
        w = In<>(context, "W"), ids = In<>(context, "Ids"),
        out = Out<>(context, "Out")](const KernelContext& run) {
@@ -157,7 +157,7 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
   CheckDeviceRows(context, table[0]);
   const CudaRowSums<T> sums(context, context.Input("Ids").shape.element_count(), table[1]);
   return MakeIndexKernel(
-      context, "Ids", /*takes_fewer_rows=*/true,
+      context, "Ids", /*accepts_fewer_rows=*/true,
       [=, padding = context.IntAttr("padding_idx"), ids = In<>(context, "Ids"),
        grad = In<>(context, "Out@GRAD"), out = Out<>(context, "W@GRAD")](const KernelContext& run) {
         Tensor& result = out.tensor(run);
@@ -173,7 +173,7 @@ std::unique_ptr<Kernel> PrepareLookupGrad(PrepareContext& context) {
 // A slot for each id; those of padding are unused.
 std::unique_ptr<Kernel> PrepareSparseLookupGrad(PrepareContext& context) {
   return MakeIndexKernel(
-      context, "Ids", /*takes_fewer_rows=*/true,
+      context, "Ids", /*accepts_fewer_rows=*/true,
       [padding = context.IntAttr("padding_idx"), ids = In<>(context, "Ids"),
        grad = In<>(context, "Out@GRAD"), out = Out<>(context, "W@GRAD")](const KernelContext& run) {
         Tensor& rows = out.tensor(run);
@@ -191,7 +191,7 @@ KernelFactory TakeFactory(const char* axis_attr) {
   return [axis_attr](PrepareContext& context) {
     const int rank = context.Input("X").shape.rank();
     return MakeIndexKernel(
-        context, "Index", /*takes_fewer_rows=*/true,
+        context, "Index", /*accepts_fewer_rows=*/true,
         [axis_index = NormalizeAxis(context.IntAttr(axis_attr), rank, context.op().type),
          bytes = SizeOf(context.Input("X").dtype), x = In<>(context, "X"),
          index = In<>(context, "Index"), out = Out<>(context, "Out")](const KernelContext& run) {
@@ -213,7 +213,7 @@ KernelFactory TakeGradFactory(const char* axis_attr) {
     const CudaRowSums<T> sums(context, context.Input("Index").shape.element_count(),
                               prepared.lines());
     return MakeIndexKernel(
-        context, "Index", /*takes_fewer_rows=*/true,
+        context, "Index", /*accepts_fewer_rows=*/true,
         [=, index = In<>(context, "Index"), grad = In<>(context, "Out@GRAD"),
          out = Out<>(context, "X@GRAD")](const KernelContext& run) {
           const AxisExtents axis = ExtentsOfAxis(out.shape(run), axis_index);
@@ -255,8 +255,10 @@ struct TupleRows {
 template <typename Function>
 class TupleKernel final : public Kernel {
  public:
-  TupleKernel(std::string op, bool takes_fewer_rows, Function function)
-      : op_(std::move(op)), takes_fewer_rows_(takes_fewer_rows), function_(std::move(function)) {}
+  TupleKernel(std::string op, bool accepts_fewer_rows, Function function)
+      : op_(std::move(op)),
+        accepts_fewer_rows_(accepts_fewer_rows),
+        function_(std::move(function)) {}
 
   void Run(const KernelContext& run) override { tuple_ = function_(run).tuple; }
   [[noreturn]] void ThrowFault(const DataFault& fault) const override {
@@ -265,19 +267,19 @@ class TupleKernel final : public Kernel {
           fault.position / tuple_.width, " in Index is ", fault.value, ", outside [0, ",
           tuple_.dims[axis], ")");
   }
-  bool TakesFewerRows() const override { return takes_fewer_rows_; }
+  bool AcceptsFewerRows() const override { return accepts_fewer_rows_; }
 
  private:
   std::string op_;
-  bool takes_fewer_rows_;
+  bool accepts_fewer_rows_;
   Function function_;
   TupleDims tuple_;
 };
 
 template <typename Function>
-std::unique_ptr<Kernel> MakeTupleKernel(const OpContext& context, bool takes_fewer_rows,
+std::unique_ptr<Kernel> MakeTupleKernel(const OpContext& context, bool accepts_fewer_rows,
                                         Function function) {
-  return std::make_unique<TupleKernel<Function>>(context.op().type, takes_fewer_rows,
+  return std::make_unique<TupleKernel<Function>>(context.op().type, accepts_fewer_rows,
                                                  std::move(function));
 }
 
@@ -285,7 +287,7 @@ std::unique_ptr<Kernel> PrepareGatherNd(PrepareContext& context) {
   const TupleRows prepared(context.Input("X").shape, context.Input("Index").shape);
   CheckDeviceRows(context, prepared.axis.length);
   return MakeTupleKernel(
-      context, /*takes_fewer_rows=*/true,
+      context, /*accepts_fewer_rows=*/true,
       [numbers = context.RequestWorkspace(prepared.count * int64_t{sizeof(int32_t)}),
        bytes = SizeOf(context.Input("X").dtype), x = In<>(context, "X"),
        index = In<>(context, "Index"), out = Out<>(context, "Out")](const KernelContext& run) {
@@ -303,7 +305,7 @@ std::unique_ptr<Kernel> PrepareGatherNdGrad(PrepareContext& context) {
   const TupleRows prepared(context.Output("X@GRAD").shape, context.Input("Index").shape);
   CheckDeviceRows(context, prepared.axis.length);
   const CudaRowSums<T> sums(context, prepared.count, prepared.axis.inner);
-  return MakeTupleKernel(context, /*takes_fewer_rows=*/true,
+  return MakeTupleKernel(context, /*accepts_fewer_rows=*/true,
                          [=, index = In<>(context, "Index"), grad = In<>(context, "Out@GRAD"),
                           out = Out<>(context, "X@GRAD")](const KernelContext& run) {
                            const TupleRows rows(out.shape(run), index.shape(run));
@@ -321,7 +323,7 @@ std::unique_ptr<Kernel> PrepareScatterNdAdd(PrepareContext& context) {
   CheckDeviceRows(context, rows.axis.length);
   const CudaRowSums<T> sums(context, rows.count, rows.axis.inner);
   return MakeTupleKernel(
-      context, /*takes_fewer_rows=*/false,
+      context, /*accepts_fewer_rows=*/false,
       [=, x = In<>(context, "X"), index = In<>(context, "Index"),
        updates = In<>(context, "Updates"), out = Out<>(context, "Out")](const KernelContext& run) {
         rows.Resolve(run, index, sums.rows(run));
@@ -335,7 +337,7 @@ std::unique_ptr<Kernel> PrepareScatterNdAddGrad(PrepareContext& context) {
   const TupleRows rows(context.Input("Out@GRAD").shape, context.Input("Index").shape);
   CheckDeviceRows(context, rows.axis.length);
   return MakeTupleKernel(
-      context, /*takes_fewer_rows=*/false,
+      context, /*accepts_fewer_rows=*/false,
       [=, numbers = context.RequestWorkspace(rows.count * int64_t{sizeof(int32_t)}),
        bytes = SizeOf(context.Input("Out@GRAD").dtype), index = In<>(context, "Index"),
        grad = In<>(context, "Out@GRAD"), x = Out<>(context, "X@GRAD"),
@@ -371,14 +373,14 @@ std::unique_ptr<Kernel> PrepareScatter(PrepareContext& context) {
   };
   if (!overwrite) {
     return MakeIndexKernel(
-        context, "Ids", /*takes_fewer_rows=*/false,
+        context, "Ids", /*accepts_fewer_rows=*/false,
         [=, sums = CudaRowSums<T>(context, count, axis.inner)](const KernelContext& run) {
           start(run, sums.rows(run));
           sums.Set(run, axis, count, updates(run), out(run));
           return axis.length;
         });
   }
-  return MakeIndexKernel(context, "Ids", /*takes_fewer_rows=*/false,
+  return MakeIndexKernel(context, "Ids", /*accepts_fewer_rows=*/false,
                          [=, sort = RowSort(context, count)](const KernelContext& run) {
                            start(run, sort.rows(run));
                            if (count > 0) {
@@ -397,7 +399,7 @@ std::unique_ptr<Kernel> PrepareScatterGrad(PrepareContext& context) {
   const int64_t count = context.Input("Ids").shape.element_count();
   const RowSort sort(context, count);
   return MakeIndexKernel(
-      context, "Ids", /*takes_fewer_rows=*/false,
+      context, "Ids", /*accepts_fewer_rows=*/false,
       [=, bytes = SizeOf(grad.dtype), overwrite = context.Attr<bool>("overwrite"),
        ids = In<>(context, "Ids"), from = In<>(context, "Out@GRAD"), x = Out<>(context, "X@GRAD"),
        updates = Out<>(context, "Updates@GRAD")](const KernelContext& run) {

@@ -45,7 +45,7 @@ class MaskedSelectGrad final : public Kernel {
         x_grad_(context, "X@GRAD"),
         numbering_(context, context.Input("Mask").shape.element_count()) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     given_ = y_grad_.count(run);

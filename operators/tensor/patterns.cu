@@ -114,7 +114,7 @@ class OneHotKernel final : public Kernel {
     Throw(ErrorCode::kOutOfRange, op_, ": X[", fault.position, "] = ", fault.value,
           " is outside [0, ", depth_, ")");
   }
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  private:
   std::string op_;

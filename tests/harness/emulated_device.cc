@@ -360,7 +360,7 @@ class LateKernel final : public Kernel {
   [[noreturn]] void ThrowFault(const DataFault&) const override {
     std::rethrow_exception(refusal_);
   }
-  bool TakesFewerRows() const override { return kernel_->TakesFewerRows(); }
+  bool AcceptsFewerRows() const override { return kernel_->AcceptsFewerRows(); }
 
  private:
   // Throws Error if a tensor of the device lies elsewhere.

@@ -184,23 +184,23 @@ class OpChecker {
   }
 
   // Returns whether the candidate, prepared for the inputs, takes fewer rows than these.
-  bool TakesFewerRows(const std::string& candidate, const NamedTensors& inputs) const {
+  bool AcceptsFewerRows(const std::string& candidate, const NamedTensors& inputs) const {
     const OpContext context = ContextOf(def_, check_.op, inputs, {}, options_.place);
     const KernelDef* kernel = check_.registry.FindKernel(context, candidate);
     if (kernel == nullptr) return false;
     PrepareContext prepare(check_.op, def_, {context.inputs().begin(), context.inputs().end()},
                            {context.outputs().begin(), context.outputs().end()}, options_.place);
     prepare.set_rows_vary(true);
-    return kernel->prepare(prepare)->TakesFewerRows();
+    return kernel->prepare(prepare)->AcceptsFewerRows();
   }
 
   void NoteRowKernel(const std::string& candidate) {
     const std::string name = KernelName(candidate);
     RowKernels& kernels = *options_.row_kernels;
     if (kernels.checked.contains(name)) return;
-    if (TakesFewerRows(candidate, check_.inputs)) kernels.all.insert(name);
+    if (AcceptsFewerRows(candidate, check_.inputs)) kernels.all.insert(name);
     for (const WiderInputs& wide : InputsWithMoreRows(def_, check_.op, check_.inputs)) {
-      if (!TakesFewerRows(candidate, wide.inputs)) continue;
+      if (!AcceptsFewerRows(candidate, wide.inputs)) continue;
       kernels.all.insert(name);
       kernels.checked.insert(name);
       return;
@@ -384,7 +384,7 @@ class OpChecker {
     for (const WiderInputs& wide : *wider_inputs_) {
       const std::string what = StrCat(where, " prepared for ", wide.what);
       Guarded(what, [&] {
-        if (!TakesFewerRows(variant.candidate, wide.inputs)) return;
+        if (!AcceptsFewerRows(variant.candidate, wide.inputs)) return;
         if (!expected) expected = RunOnce(check_.op, settings, what);
         PreparedOp prepared(check_.registry, check_.op, wide.inputs, settings);
         for (const unsigned char poison : {kPoison, kOtherPoison}) {

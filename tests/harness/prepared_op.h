@@ -79,7 +79,7 @@ class PreparedOp {
   std::vector<std::string> Faults() const;
 
   const std::string& candidate() const { return candidate_; }
-  bool takes_fewer_rows() const { return kernel_->TakesFewerRows(); }
+  bool accepts_fewer_rows() const { return kernel_->AcceptsFewerRows(); }
   // The bytes of all inputs and outputs.
   int64_t argument_bytes() const;
   // The bytes of all workspaces, the scratch memory of a run.

@@ -156,7 +156,7 @@ class RaggedGenerator {
   Variable LookupColumns(const Variable& columns) {
     const LayerCall call = Call("lookup_table");
     Op op("lookup_table");
-    op.SetInput("Ids", {call.Use(columns)});
+    op.SetInput("Ids", {call.CheckedName(columns)});
     op.SetInput("W", {Parameter(call, {kWords, Width()}).name()});
     op.SetAttr("is_sparse", Chance(0.3)).SetAttr("padding_idx", int64_t{Chance(0.3) ? 2 : -1});
     return call.AppendFor(std::move(op));
@@ -166,7 +166,7 @@ class RaggedGenerator {
   Variable PooledWindows(const Variable& columns) {
     const LayerCall call = Call("sequence_enumerate");
     Op op("sequence_enumerate");
-    op.SetInput("X", {call.Use(columns)}).SetAttr("win_size", 2).SetAttr("pad_value", 0);
+    op.SetInput("X", {call.CheckedName(columns)}).SetAttr("win_size", 2).SetAttr("pad_value", 0);
     const Variable windows = call.AppendFor(std::move(op));
     const Variable embedded = layers::Embedding(windows, {.rows = kWords, .width = 2});
     return Dense(layers::SequencePool(embedded, "SUM"), Width(), {.act = Activation()});
@@ -231,7 +231,7 @@ class RaggedGenerator {
     const auto [x, group, read] = PickRows();
     const LayerCall call = Call("row_conv");
     Op op("row_conv");
-    op.SetInput("X", {call.Use(x)});
+    op.SetInput("X", {call.CheckedName(x)});
     op.SetInput("Filter", {Parameter(call, {1 + Below(3), x.dims()[1]}).name()});
     AddRows(call.AppendFor(std::move(op)), group);
   }
@@ -240,7 +240,7 @@ class RaggedGenerator {
     const auto [x, group, read] = PickRows();
     const LayerCall call = Call("sequence_reverse");
     Op op("sequence_reverse");
-    op.SetInput("X", {call.Use(x)});
+    op.SetInput("X", {call.CheckedName(x)});
     AddRows(call.AppendFor(std::move(op), "Y"), group);
   }
 
@@ -250,7 +250,7 @@ class RaggedGenerator {
     const LayerCall call = Call("sequence_softmax");
     Op op("sequence_softmax");
     // A bias would have no gradient but rounding errors: a softmax doesn't change with it.
-    op.SetInput("X", {call.Use(Dense(x, 1, {.bias_attr = false}))});
+    op.SetInput("X", {call.CheckedName(Dense(x, 1, {.bias_attr = false}))});
     AddRows(layers::ElementwiseMul(x, call.AppendFor(std::move(op)), {.axis = 0}), group);
   }
 
@@ -320,7 +320,7 @@ class RaggedGenerator {
     const Variable even = Dense(x, 4, {.act = "tanh"});
     const LayerCall call = Call("sequence_reshape");
     Op op("sequence_reshape");
-    op.SetInput("X", {call.Use(even)}).SetAttr("new_dim", 2);
+    op.SetInput("X", {call.CheckedName(even)}).SetAttr("new_dim", 2);
     AddRows(call.AppendFor(std::move(op)), NewGroup());
   }
 
@@ -336,7 +336,7 @@ class RaggedGenerator {
     const auto [y, group, read] = PickRows(/*leads_on=*/false);
     const LayerCall call = Call("sequence_expand_as");
     Op op("sequence_expand_as");
-    op.SetInput("X", {call.Use(pooled_.back())}).SetInput("Y", {call.Use(y)});
+    op.SetInput("X", {call.CheckedName(pooled_.back())}).SetInput("Y", {call.CheckedName(y)});
     AddRows(call.AppendFor(std::move(op)), group);
   }
 
@@ -388,7 +388,7 @@ class RaggedGenerator {
     largest.StopGradient();
     const LayerCall call = Call("elementwise_add");
     Op op("elementwise_add");
-    op.SetInput("X", {call.Use(state)}).SetInput("Y", {largest.name()});
+    op.SetInput("X", {call.CheckedName(state)}).SetInput("Y", {largest.name()});
     op.SetOutput("Out", {state.name()});
     call.Append(std::move(op));
   }

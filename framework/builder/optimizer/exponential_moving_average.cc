@@ -22,7 +22,7 @@ void CheckOptions(const ExponentialMovingAverageOptions& options,
   call.Enforce(options.decay >= 0.0f && options.decay < 1.0f, "decay = ", options.decay,
                ", expected one in [0, 1)");
   if (!options.thres_steps.defined()) return;
-  call.Use(options.thres_steps);
+  call.CheckedName(options.thres_steps);
   const Var& steps = options.thres_steps.var();
   call.Enforce(steps.dtype == DType::kInt64 && steps.dims == std::vector<int64_t>{1},
                "thres_steps \"", steps.name, "\" is ", steps.dtype, " [", Join(steps.dims, ", "),

@@ -512,7 +512,7 @@ KernelDef PrepackedProductKernel(std::function<ProductOfShapes(const OpContext&)
           .prepare = prepare,
           .accepts = accepts,
           // Packing pays if Y stays the same from step to step, which the context doesn't tell.
-          .pays = [](const OpContext&) { return false; }};
+          .is_worthwhile = [](const OpContext&) { return false; }};
 }
 
 }  // namespace skiff

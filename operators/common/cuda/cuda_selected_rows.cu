@@ -49,7 +49,7 @@ class ValuesKernel final : public Kernel {
     values_->ThrowFault(fault);
     Kernel::ThrowFault(fault);  // for the compiler, to which nvcc doesn't pass on [[noreturn]]
   }
-  bool TakesFewerRows() const override { return values_->TakesFewerRows(); }
+  bool AcceptsFewerRows() const override { return values_->AcceptsFewerRows(); }
 
  private:
   std::unique_ptr<Kernel> values_;

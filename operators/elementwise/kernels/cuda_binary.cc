@@ -38,7 +38,7 @@ class CudaBinaryKernel final : public Kernel {
         launcher_(launcher),
         throw_fault_(throw_fault) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const Tensor& x = run.input(arguments_.x);
@@ -93,7 +93,7 @@ class CudaBinaryGradKernel final : public Kernel {
     if (bytes > 0) workspace_ = context.RequestWorkspace(bytes);
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const BinaryGradInputs& inputs = arguments_.inputs;

@@ -30,7 +30,7 @@ class CudaUnaryKernel final : public Kernel {
     }
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const Tensor& from = run.input(arguments_.from);

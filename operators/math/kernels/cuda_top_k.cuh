@@ -77,7 +77,7 @@ class CudaTopKGradKernel final : public Kernel {
         gradient_(context, "Out@GRAD"),
         dx_(context, "X@GRAD") {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const AxisExtents extents = ExtentsOfAxis(dx_.shape(run), axis_);

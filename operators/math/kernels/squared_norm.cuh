@@ -214,7 +214,7 @@ class CudaSquaredNormKernel final : public Kernel {
     }
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     for (int64_t i = 0; i < squares_.array_count(); ++i) {

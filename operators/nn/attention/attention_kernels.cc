@@ -203,7 +203,7 @@ class AttentionGradKernel final : public Kernel {
                          call_.head_count() * std::max(sizes.query_tiles(), sizes.key_tiles()));
   }
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     call_.FollowRows(run);

@@ -418,7 +418,7 @@ void AddOnednnConvolution(OpRegistry& registry, std::string_view type) {
   const auto forward = [](PrepareContext& context) {
     return std::make_unique<ForwardKernel>(context);
   };
-  KernelDef candidate = {.name = "onednn", .accepts = Accepts, .pays = {}, .priority = 10};
+  KernelDef candidate = {.name = "onednn", .accepts = Accepts, .is_worthwhile = {}, .priority = 10};
   AddConvolutionKernels(registry, type, candidate, forward, PrepareBackward);
   candidate.name = kNativeHalfKernel;
   candidate.dtype = DType::kBFloat16;

@@ -130,7 +130,7 @@ std::unique_ptr<Kernel> PrepareBackward(PrepareContext& context) {
 
 // With fewer channels than lanes, the direct convolution is faster, since it can put pixels into
 // lanes. So it is with few tiles, which each transformed filter is shared by.
-bool Pays(const OpContext& context) {
+bool IsWorthwhile(const OpContext& context) {
   const Convolution conv = ParseConvolution(context);
   const int64_t lanes = WinogradLanes();
   const int64_t tiles =
@@ -171,14 +171,15 @@ bool AcceptsBFloat16(const OpContext& context) {
 }  // namespace
 
 void AddWinogradConvolution(OpRegistry& registry, std::string_view type) {
-  AddConvolutionKernels(registry, type,
-                        {.name = "winograd", .accepts = Accepts, .pays = Pays, .priority = 20},
-                        PrepareForward<float>, PrepareBackward<float>);
+  AddConvolutionKernels(
+      registry, type,
+      {.name = "winograd", .accepts = Accepts, .is_worthwhile = IsWorthwhile, .priority = 20},
+      PrepareForward<float>, PrepareBackward<float>);
   AddConvolutionKernels(registry, type,
                         {.name = "winograd",
                          .dtype = DType::kBFloat16,
                          .accepts = AcceptsBFloat16,
-                         .pays = Pays,
+                         .is_worthwhile = IsWorthwhile,
                          .priority = 20},
                         PrepareForward<BFloat16>, PrepareBackward<BFloat16>);
 }

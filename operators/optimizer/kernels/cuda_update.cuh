@@ -426,7 +426,7 @@ class CudaUpdateKernel final : public Kernel {
   }
 
   // A sparse gradient has those of the run; the rows of parameters are fixed.
-  bool TakesFewerRows() const override { return sparse_.has_value(); }
+  bool AcceptsFewerRows() const override { return sparse_.has_value(); }
 
   void Run(const KernelContext& run) override {
     const cudaStream_t stream = StreamOf(run);

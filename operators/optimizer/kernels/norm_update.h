@@ -24,7 +24,7 @@ class NormUpdate final : public UpdateKernel<T> {
   NormUpdate(PrepareContext& context, UpdateLoops<T> loops, const CoefficientRule& rule);
 
   // A sparse gradient has those of the run; the rows of parameters are fixed.
-  bool TakesFewerRows() const override { return row_values_.has_value(); }
+  bool AcceptsFewerRows() const override { return row_values_.has_value(); }
 
  private:
   struct SquareSums {

@@ -15,7 +15,7 @@ class SparseUpdate final : public UpdateKernel<T> {
   SparseUpdate(PrepareContext& context, UpdateLoop<T> update, const CoefficientRule& rule);
 
   // The gradient has those of the run.
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
  private:
   void BindRanges(const KernelContext& run) override;

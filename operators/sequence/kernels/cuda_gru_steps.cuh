@@ -80,7 +80,7 @@ class CudaGruBackwardSteps {
   int64_t workspace_bytes() const {
     return std::max(weights_.workspace_bytes(), weight_gradient_.workspace_bytes());
   }
-  bool TakesFewerRows() const { return true; }
+  bool AcceptsFewerRows() const { return true; }
 
   void Begin(const KernelContext& run, const CudaCellGradient<T>& of) {
     args_ = {};

@@ -171,7 +171,7 @@ class CudaLstmBackwardSteps {
     return std::max({product_.workspace_bytes(), weight_product_.workspace_bytes(),
                      projection_ ? projection_->workspace_bytes() : 0});
   }
-  bool TakesFewerRows() const { return !projection_ || projection_->rows_vary; }
+  bool AcceptsFewerRows() const { return !projection_ || projection_->rows_vary; }
 
   void Begin(const KernelContext& run, const CudaCellGradient<T>& of) {
     gradient_ = of;

@@ -61,8 +61,8 @@ concept CudaBackwardSteps = RecurrentLayer<typename Steps::Layer> &&
              const CudaStep& step, bool wants_before, int space, const CudaTimeSteps& time,
              int64_t count, const T* numbers, T* to) {
   { steps.workspace_bytes() } -> std::same_as<int64_t>;
-  // As Kernel::TakesFewerRows.
-  { steps.TakesFewerRows() } -> std::same_as<bool>;
+  // As Kernel::AcceptsFewerRows.
+  { steps.AcceptsFewerRows() } -> std::same_as<bool>;
   steps.Begin(run, of);
   // Runs the gradient of a step, from the last to the first one. `wants_before`: that of the
   // states before the step.
@@ -95,7 +95,7 @@ class CudaRecurrentKernel final : public Kernel {
         states_(context, layer.capacity.sequences, width_),
         space_(RequestProductSpace(context, steps_)) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     time_.Load(run, SequenceRows(input_.tensor(run)));
@@ -145,7 +145,7 @@ class CudaRecurrentGradKernel final : public Kernel {
         before_(context, weight_grad_.is_there() ? most_rows_ : 0, width_),
         space_(RequestProductSpace(context, steps_)) {}
 
-  bool TakesFewerRows() const override { return steps_.TakesFewerRows(); }
+  bool AcceptsFewerRows() const override { return steps_.AcceptsFewerRows(); }
 
   void Run(const KernelContext& run) override {
     time_.Load(run, SequenceRows(input_.tensor(run)));

@@ -28,7 +28,7 @@ class RecurrentKernel final : public Kernel {
         wide_states_(context, layer.capacity.sequences, layer.state_width()),
         gates_(context, "BatchGate", layer.capacity.sequences, layer.gates_width()) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = rows_.Steps(run);
@@ -193,7 +193,7 @@ class RecurrentGradKernel final : public Kernel {
         h0_grad_(context, "H0@GRAD"),
         next_(context, layer.capacity.sequences, width_) {}
 
-  bool TakesFewerRows() const override { return true; }
+  bool AcceptsFewerRows() const override { return true; }
 
   void Run(const KernelContext& run) override {
     const TimeSteps steps = rows_.Steps(run);

@@ -52,10 +52,10 @@ RowIndices IndicesOf(const KernelContext& run, const In<>& input, int64_t length
 template <typename Function>
 class IndexKernel final : public Kernel {
  public:
-  IndexKernel(std::string op, std::string slot, bool takes_fewer_rows, Function function)
+  IndexKernel(std::string op, std::string slot, bool accepts_fewer_rows, Function function)
       : op_(std::move(op)),
         slot_(std::move(slot)),
-        takes_fewer_rows_(takes_fewer_rows),
+        accepts_fewer_rows_(accepts_fewer_rows),
         function_(std::move(function)) {}
 
   void Run(const KernelContext& run) override { length_ = function_(run); }
@@ -63,21 +63,21 @@ class IndexKernel final : public Kernel {
     Throw(ErrorCode::kOutOfRange, op_, ": ", slot_, "[", fault.position, "] = ", fault.value,
           " is outside [0, ", length_, ")");
   }
-  bool TakesFewerRows() const override { return takes_fewer_rows_; }
+  bool AcceptsFewerRows() const override { return accepts_fewer_rows_; }
 
  private:
   std::string op_;
   std::string slot_;
-  bool takes_fewer_rows_;
+  bool accepts_fewer_rows_;
   Function function_;
   int64_t length_ = 0;
 };
 
 template <typename Function>
 std::unique_ptr<Kernel> MakeIndexKernel(const OpContext& context, std::string slot,
-                                        bool takes_fewer_rows, Function function) {
+                                        bool accepts_fewer_rows, Function function) {
   return std::make_unique<IndexKernel<Function>>(context.op().type, std::move(slot),
-                                                 takes_fewer_rows, std::move(function));
+                                                 accepts_fewer_rows, std::move(function));
 }
 
 // What becomes of rows that several positions name.

@@ -22,7 +22,7 @@
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor.h"
-#include "framework/builder/update_gate.h"
+#include "framework/builder/update_condition.h"
 #include "framework/executor/executor.h"
 #include "framework/plan/plan.h"
 #include "framework/precision/loss_scaling.h"

@@ -46,7 +46,7 @@ using Inputs = std::vector<std::pair<std::string, std::vector<Variable>>>;
 Variable Make(const std::string& type, const Inputs& inputs, const AttributeMap& attrs = {}) {
   const LayerCall call(type, "", std::source_location::current());
   Op op(type);
-  for (const auto& [slot, variables] : inputs) op.SetInput(slot, call.Use(variables));
+  for (const auto& [slot, variables] : inputs) op.SetInput(slot, call.CheckedNames(variables));
   op.attrs = attrs;
   return call.AppendFor(std::move(op));
 }
@@ -65,7 +65,7 @@ Variable Number(int32_t value) { return layers::FillConstant({1}, DType::kInt32,
 Variable Reshaped(const Variable& x, const std::vector<Variable>& dims) {
   const LayerCall call("reshape2", "", std::source_location::current());
   Op op("reshape2");
-  op.SetInput("X", {call.Use(x)}).SetInput("ShapeTensor", call.Use(dims));
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("ShapeTensor", call.CheckedNames(dims));
   op.SetAttr("shape", Ints(dims.size(), -1)).SetOutput("XShape", {call.NewSavedOutput()});
   return call.AppendFor(std::move(op));
 }

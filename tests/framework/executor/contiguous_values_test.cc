@@ -232,7 +232,7 @@ TEST_F(ContiguousValuesTest, AValueOnAnothersStorageIsPlacedWithIt) {
 TEST_F(ContiguousValuesTest, SkippedVariablesShareWithNothingThereEither) {
   Plan plan = LowerStep();
   plan.contiguous = {List(plan, {"gx", "gy", "gz"}, 4)};
-  At(plan, "gz").is_alone = true;
+  At(plan, "gz").is_exclusive = true;
   plan.reuse = ReusePolicy::kArena;
   PlanStorage(&plan);
   EXPECT_THAT(VerifyPlan(plan), IsEmpty());

@@ -40,7 +40,7 @@ TEST(RunShapes, GiveThePlanOfTheMomentTheLoDsOnWhichShapesDepend) {
   ASSERT_TRUE(shapes.Serves({{"x", x}, {"y", y}}));
   shapes.Set(&values);
   const ValueId out = plan.fetches[0];
-  const TensorMeta& moment = shapes.PlanOfMoment()[out].meta;
+  const TensorMeta& moment = shapes.CurrentPlan()[out].meta;
   EXPECT_EQ(plan[out].meta.shape, (Shape{8, 2}));
   EXPECT_EQ(moment.shape, (Shape{5, 2}));
   ASSERT_NE(moment.shape_lod, nullptr);

@@ -33,7 +33,9 @@ Variable Unique(const Variable& ids) {
   const LayerCall call("unique", "", std::source_location::current());
   const Variable index = call.NewOutput();
   Op op("unique");
-  op.SetInput("X", {call.Use(ids)}).SetOutput("Index", {index.name()}).SetAttr("is_sorted", true);
+  op.SetInput("X", {call.CheckedName(ids)})
+      .SetOutput("Index", {index.name()})
+      .SetAttr("is_sorted", true);
   op.SetAttr("dtype", 3);
   return call.AppendFor(std::move(op));
 }
@@ -153,7 +155,7 @@ TEST_F(SegmentTest, AnErrorForRowsThatTheDataLeaveOutTakesBackTheEarlierSegments
   const Variable mask = layers::Data("mask", {-1}, DType::kBool);
   const LayerCall call("masked_select", "", std::source_location::current());
   Op op("masked_select");
-  op.SetInput("X", {call.Use(x)}).SetInput("Mask", {call.Use(mask)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Mask", {call.CheckedName(mask)});
   const Variable largest =
       layers::ReduceMax(layers::Scale(call.AppendFor(std::move(op), "Y"), {.scale = 1.0f}));
   executor_.Run(startup);
@@ -175,7 +177,7 @@ TEST_F(SegmentTest, ABoundProgramStepsAgainAfterALaterSegmentHasMadeAPersistable
       CreatePersistable("last", {}, DType::kFloat32, 0, std::source_location::current());
   const LayerCall call("assign", "", std::source_location::current());
   Op op("assign");
-  op.SetInput("X", {call.Use(sum_)}).SetOutput("Out", {last.name()});
+  op.SetInput("X", {call.CheckedName(sum_)}).SetOutput("Out", {last.name()});
   call.Append(std::move(op));
   SetTable();
   Tensor ids = Ids({3, 3, 1});

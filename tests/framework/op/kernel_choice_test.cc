@@ -32,22 +32,22 @@ class KernelChoiceTest : public ::testing::Test {
     op_.SetInput("X", {"x"}).SetOutput("Out", {"out"});
   }
 
-  void Add(const std::string& name, int priority, int64_t scratch_bytes, bool pays = true,
+  void Add(const std::string& name, int priority, int64_t scratch_bytes, bool is_worthwhile = true,
            bool is_reference = false, PlaceKind place = PlaceKind::kCpu) {
-    registry_.AddKernel("copy",
-                        {.name = name,
-                         .place = place,
-                         .prepare =
-                             [scratch_bytes](PrepareContext& context) {
-                               context.RequestWorkspace(scratch_bytes / 2);
-                               context.RequestDerivedForm(
-                                   {.inputs = {0}, .bytes = scratch_bytes / 2, .refresh = {}});
-                               return MakeKernel([](const KernelContext&) {});
-                             },
-                         .accepts = {},
-                         .pays = [pays](const OpContext&) { return pays; },
-                         .priority = priority,
-                         .is_reference = is_reference});
+    registry_.AddKernel(
+        "copy", {.name = name,
+                 .place = place,
+                 .prepare =
+                     [scratch_bytes](PrepareContext& context) {
+                       context.RequestWorkspace(scratch_bytes / 2);
+                       context.RequestDerivedForm(
+                           {.inputs = {0}, .bytes = scratch_bytes / 2, .refresh = {}});
+                       return MakeKernel([](const KernelContext&) {});
+                     },
+                 .accepts = {},
+                 .is_worthwhile = [is_worthwhile](const OpContext&) { return is_worthwhile; },
+                 .priority = priority,
+                 .is_reference = is_reference});
   }
 
   std::string Choice(Place place = Place::Cpu()) const {
@@ -76,7 +76,8 @@ TEST_F(KernelChoiceTest, MoreScratchMemoryGivesWay) {
 
 TEST_F(KernelChoiceTest, MoreIsModestOnADevice) {
   const auto add = [this](const std::string& name, int priority, int64_t scratch_bytes) {
-    Add(name, priority, scratch_bytes, /*pays=*/true, /*is_reference=*/false, PlaceKind::kCuda);
+    Add(name, priority, scratch_bytes, /*is_worthwhile=*/true, /*is_reference=*/false,
+        PlaceKind::kCuda);
   };
   add("low", 1, 0);
   add("high", 2, kModestOnDevice);
@@ -86,20 +87,20 @@ TEST_F(KernelChoiceTest, MoreIsModestOnADevice) {
 }
 
 TEST_F(KernelChoiceTest, OneThatPaysComesBeforeOneThatDoesNot) {
-  Add("slow", 9, 0, /*pays=*/false);
+  Add("slow", 9, 0, /*is_worthwhile=*/false);
   Add("low", 1, 0);
   Add("high", 2, kModest + 2);
   EXPECT_EQ(Choice(), "low");
 }
 
 TEST_F(KernelChoiceTest, ASlowKernelIsBetterThanTooMuchScratchMemory) {
-  Add("slow", 9, 0, /*pays=*/false);
+  Add("slow", 9, 0, /*is_worthwhile=*/false);
   Add("high", 2, kModest + 2);
   EXPECT_EQ(Choice(), "slow");
 }
 
 TEST_F(KernelChoiceTest, AReferenceIsNot) {
-  Add("plain", 0, 0, /*pays=*/true, /*is_reference=*/true);
+  Add("plain", 0, 0, /*is_worthwhile=*/true, /*is_reference=*/true);
   Add("high", 2, kModest + 2);
   EXPECT_EQ(Choice(), "high");
 }
@@ -107,7 +108,7 @@ TEST_F(KernelChoiceTest, AReferenceIsNot) {
 TEST_F(KernelChoiceTest, TheHighestPriorityRunsIfAllTakeTooMuch) {
   Add("low", 1, kModest + 2);
   Add("high", 2, 10 * kModest);
-  Add("slow", 3, kModest + 2, /*pays=*/false);
+  Add("slow", 3, kModest + 2, /*is_worthwhile=*/false);
   EXPECT_EQ(Choice(), "high");
 }
 

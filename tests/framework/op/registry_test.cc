@@ -191,7 +191,7 @@ TEST(OpRegistry, ListsTheKernelsThatAcceptWhetherTheyPayOrNot) {
   OpRegistry registry;
   registry.Add(CopyDef("copy"));
   KernelDef costly = KernelNamed("costly", 9);
-  costly.pays = [](const OpContext&) { return false; };
+  costly.is_worthwhile = [](const OpContext&) { return false; };
   KernelDef picky = KernelNamed("picky", 9);
   picky.accepts = [](const OpContext&) { return false; };
   registry.AddKernel("copy", costly);

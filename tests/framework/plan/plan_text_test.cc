@@ -85,7 +85,7 @@ TEST_F(PlanTextTest, BecomesAPlanAgain) {
   EXPECT_EQ(plan[ValueId(4)].offset, 256);
   EXPECT_FALSE(plan.fetches[1]) << "none";
   EXPECT_EQ(plan.StorageOf(ValueId(2)), ValueId(1));
-  EXPECT_TRUE(plan[ValueId(1)].is_alone);
+  EXPECT_TRUE(plan[ValueId(1)].is_exclusive);
   EXPECT_TRUE(plan[ValueId(2)].is_checkpoint);
 
   ASSERT_EQ(plan.instructions.size(), 5u);

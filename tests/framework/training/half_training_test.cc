@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "framework/base/str_cat.h"
-#include "framework/builder/update_gate.h"
+#include "framework/builder/update_condition.h"
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"

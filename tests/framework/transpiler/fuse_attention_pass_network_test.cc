@@ -119,7 +119,7 @@ Variable Attend(const Variable& x, const Form& form = {}) {
 Variable OldMatMul(const Variable& x, const Variable& y, bool transpose_y, float alpha) {
   const LayerCall call("matmul", "", std::source_location::current());
   Op op("matmul");
-  op.SetInput("X", {call.Use(x)}).SetInput("Y", {call.Use(y)});
+  op.SetInput("X", {call.CheckedName(x)}).SetInput("Y", {call.CheckedName(y)});
   op.SetAttr("transpose_Y", transpose_y).SetAttr("alpha", alpha);
   return call.AppendFor(std::move(op));
 }

@@ -295,7 +295,7 @@ TEST_F(FuseElementwisePassTest, PrefersTheKernelOfTheWholeArray) {
   AddVariant("choice", [&](OpDef*, KernelDef* kernel) {
     kernel->name = "for_many";
     kernel->priority = 1;
-    kernel->pays = [](const OpContext& context) {
+    kernel->is_worthwhile = [](const OpContext& context) {
       return context.Input("X").shape.element_count() > kBlock;
     };
     kernel->prepare = [&, prepare = kernel->prepare](PrepareContext& context) {

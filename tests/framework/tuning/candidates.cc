@@ -19,7 +19,7 @@ KernelDef Candidate(std::string name, int priority, float mark) {
                 });
               },
           .accepts = {},
-          .pays = {},
+          .is_worthwhile = {},
           .priority = priority};
 }
 
@@ -50,7 +50,7 @@ void AddShift(OpRegistry& registry, OpDef def) {
   registry.AddKernel(type, Candidate("high", 2, 2));
   KernelDef odd = Candidate("odd", 3, 3);
   odd.accepts = HasOddRows;
-  odd.pays = [](const OpContext&) { return false; };
+  odd.is_worthwhile = [](const OpContext&) { return false; };
   registry.AddKernel(type, std::move(odd));
   KernelDef plain = Candidate("plain", 0, 4);
   plain.is_reference = true;

@@ -72,7 +72,7 @@ Variable SwishBeta(const Variable& x, float beta,
                    std::source_location site = std::source_location::current()) {
   const LayerCall call("swish_beta", "", site);
   Op op("swish_beta");
-  op.SetInput("X", {call.Use(x)}).SetAttr("beta", beta);
+  op.SetInput("X", {call.CheckedName(x)}).SetAttr("beta", beta);
   return call.AppendFor(op);
 }
 

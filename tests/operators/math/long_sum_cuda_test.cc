@@ -134,7 +134,7 @@ TEST(LongSumOnCuda, HasFewerTermsInLaterRuns) {
     const Op op = MakeOp(op_case);
     const NamedTensors inputs = MakeInputs(op_case, dtype);
     PreparedOp prepared(registry, op, inputs, {.place = Place::Cuda(), .rows_vary = true});
-    ASSERT_TRUE(prepared.takes_fewer_rows());
+    ASSERT_TRUE(prepared.accepts_fewer_rows());
     const int64_t part_bytes = 4 * 3 * (dtype == DType::kFloat32 ? 4 : 8);
     ASSERT_GE(prepared.workspace_bytes(), most.parts * part_bytes);
     // With terms that are left, too few to cut, and as many as at first.

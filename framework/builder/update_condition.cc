@@ -1,4 +1,4 @@
-#include "framework/builder/update_gate.h"
+#include "framework/builder/update_condition.h"
 
 #include <algorithm>
 #include <memory>
