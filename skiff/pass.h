@@ -1,6 +1,6 @@
-// The public C++ API for those who look into programs and plans, and for passes of your own
-// (PipelineOptions::program_passes, plan_passes). It has the definitions of what skiff.h only
-// names, such as ir::Block and ir::Plan, and brings their names into namespace skiff.
+// The public C++ API for user code that looks into programs and plans, and for user-defined passes
+// (PipelineOptions::program_passes, plan_passes). It has the definitions of types that skiff.h only
+// names, such as ir::Block and ir::Plan, and brings the names into namespace skiff.
 #pragma once
 
 #include "framework/ir/program.h"

@@ -1,5 +1,5 @@
 // Numbers as text and back, the same in every locale: neither the host program's setlocale nor its
-// std::locale::global changes a result. Whatever goes into a file or comes from one uses these or
+// std::locale::global changes a result. All code that reads or writes files uses these functions or
 // StrCat; printf, strtod and streams follow the locale.
 #pragma once
 

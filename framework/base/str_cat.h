@@ -18,7 +18,8 @@ namespace skiff {
 // hexadecimal. Any other type T takes part by a function `std::string TextOf(const T&)` in its own
 // namespace.
 //
-// A TextPiece may refer to the value that it was made from: use it within one full expression.
+// A TextPiece may refer to the value that it was made from: use the TextPiece within one full
+// expression.
 class TextPiece {
  public:
   TextPiece(std::string_view text) : text_(text) {}
@@ -59,7 +60,7 @@ class TextPiece {
 // Returns the texts of all pieces, one after the other.
 std::string ConcatenatePieces(std::initializer_list<const TextPiece*> pieces);
 
-// Returns the texts of its arguments, one after the other: StrCat("axis = ", 3) is "axis = 3".
+// Returns the texts of the arguments, one after the other: StrCat("axis = ", 3) is "axis = 3".
 template <typename... Args>
 std::string StrCat(const Args&... args) {
   return [](const auto&... pieces) { return ConcatenatePieces({&pieces...}); }(TextPiece(args)...);

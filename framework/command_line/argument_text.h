@@ -9,7 +9,7 @@ namespace skiff {
 // Splits the value of a list flag: "a,b" -> {"a", "b"}. Empty parts are left out.
 std::vector<std::string> SplitNames(const std::string& names);
 
-// Returns the arguments as one line that a shell splits into them again.
+// Returns one line of text that a shell splits into the arguments again.
 std::string ShellCommand(const std::vector<std::string>& arguments);
 
 }  // namespace skiff

@@ -46,8 +46,8 @@ struct Subcommand {
 //
 // Prints errors after `error: `, on as many lines as the message has.
 //
-// Relative paths refer to the user's directory: `bazel run` starts a program in its runfiles
-// directory, and this function changes to the one where the user typed.
+// Relative paths refer to the user's directory: `bazel run` starts a program in the
+// runfiles directory, so CommandMain changes to the user's.
 int CommandMain(int argc, char** argv, const Command& command);
 
 // The same for a program whose first argument names a subcommand. `--help` alone lists them.
@@ -55,8 +55,8 @@ int CommandMain(int argc, char** argv, const Command& command);
 int SubcommandMain(int argc, char** argv, const std::string& summary,
                    const std::vector<Subcommand>& subcommands);
 
-// Returns whether the command line sets the flag, be it to its default. Throws an Error (kNotFound)
-// if there is no such flag.
+// Returns whether the command line sets the flag, even to the default value. Throws an Error
+// (kNotFound) if there is no such flag.
 bool IsFlagGiven(const std::string& name);
 
 // Throws an Error (kInvalidArgument) if the command line sets one of the flags, which says that it

@@ -34,8 +34,8 @@ enum class OpAttrField : pbf_tag_type {
   kScalars = 21,
 };
 
-// Scalars have a type each. Skiff's attributes have no such lists. PaddlePaddle 2.6 has them under
-// one name, whose lists are doubles here, and scalars in files.
+// Scalars have a type each. Skiff's attributes have no such lists. PaddlePaddle 2.6 has lists of
+// scalars under one attribute name: doubles in Skiff, scalars in files.
 inline constexpr int32_t kScalarsType = 17;  // of AttrType
 constexpr bool AreScalars(std::string_view attr) { return attr == "values"; }
 

@@ -30,8 +30,8 @@ struct Field {
 };
 inline constexpr bool kRequired = true;
 
-// The names of the enumerators of VarType.Type and AttrType, from 0 on. As those that Skiff doesn't
-// support are here too, a file that has them gives an Error that names them.
+// The names of the enumerators of VarType.Type and AttrType, from 0 on. The list includes names
+// that Skiff doesn't support, for the messages of Errors.
 inline constexpr auto kVarTypeNames =
     std::to_array<std::string_view>({"BOOL",           "INT16",
                                      "INT32",          "INT64",

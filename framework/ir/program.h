@@ -53,8 +53,8 @@ struct SlotArguments {
 };
 using Slots = std::vector<SlotArguments>;
 
-// Public headers know these names, in this namespace: a user who writes `using namespace skiff` may
-// have a Block of his own.
+// Public headers know these names in the namespace ir: a user who writes `using namespace skiff`
+// may have a Block of his own.
 namespace ir {
 
 struct Var {
@@ -159,18 +159,18 @@ class Block {
 
   // In order of creation.
   const std::vector<std::unique_ptr<Var>>& vars() const { return vars_; }
-  // Throws Error if the name is empty or this block already has it.
+  // Throws Error if the name is empty or in use in this block.
   Var* CreateVar(Var var);
   // Searches this block only. Returns nullptr if there is no such variable.
   Var* FindLocalVar(std::string_view name) const;
-  // Searches this block, then its ancestors; of a gradient block also its forward block, which
-  // keeps what it has left. Returns nullptr if there is no such variable.
+  // Searches this block, then the ancestors; for a gradient block also the forward block, which
+  // keeps the variables that it has left. Returns nullptr if there is no such variable.
   Var* FindVar(std::string_view name) const;
   // Like FindVar, but throws Error if there is no such variable.
   Var* GetVar(std::string_view name) const;
   // Does nothing if this block has no such variable.
   void RemoveVar(std::string_view name);
-  // Removes all of them in one pass over the block's variables.
+  // Removes all named variables in one pass over the block's variables.
   void RemoveVars(const std::vector<std::string>& names);
 
  private:

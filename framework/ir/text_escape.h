@@ -16,7 +16,7 @@ bool IsBareNamePart(char character);
 // Returns the string in quotes, escaped to one line of printable ASCII.
 std::string Quote(std::string_view text);
 
-// Returns the name, in quotes if it needs them.
+// Returns the name, in quotes if quotes are necessary.
 std::string NameText(std::string_view name);
 
 }  // namespace skiff

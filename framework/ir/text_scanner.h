@@ -29,13 +29,13 @@ class TextScanner {
   // Returns the next character, '\0' at the end.
   char Peek() const { return AtEnd() ? '\0' : text_[position_]; }
 
-  // Reads this character if it is the next one. Returns whether it was.
+  // Reads the character if the next one equals it. Returns whether it was.
   bool TryPunctuation(char character);
   void Punctuation(char character);
 
   // Returns the next bare name without reading it, "" if there is none.
   std::string_view PeekWord() const;
-  // Reads this bare name if it is the next one. Returns whether it was.
+  // Reads the bare name if it is next. Returns whether it was.
   bool TryWord(std::string_view word);
   void Word(std::string_view word);
   // Reads any bare name. `what` says in the message what was expected, here and below.

@@ -15,13 +15,13 @@ namespace skiff::wire {
 
 using protozero::pbf_wire_type;
 
-// Functions throw protozero::exception if the bytes aren't what they read.
+// Functions throw protozero::exception if the bytes don't have the expected form.
 class WireReader {
  public:
   // libprotobuf's limit of messages and groups in each other, without the outermost message.
   static constexpr int kMaxDepth = 100;
 
-  // `depth`: the number of messages around this one.
+  // `depth`: the number of messages around the message.
   WireReader(std::string_view bytes, int depth)
       : data_(bytes.data()), end_(bytes.data() + bytes.size()), depth_(depth) {}
 

@@ -49,8 +49,8 @@ class Argument {
   std::conditional_t<kIsOutput, U, const U>* as(const KernelContext& run) const {
     return is_there() ? tensor(run).template data<U>() : nullptr;
   }
-  // Return the tensor in this run, its shape and its number of elements. The op must have the
-  // argument.
+  // Return the tensor in this run, the shape and the number of elements of the argument. The op
+  // must have the argument.
   TensorOfRun& tensor(const KernelContext& run) const {
     if constexpr (kIsOutput) {
       return run.output(index_);

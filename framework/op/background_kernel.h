@@ -8,7 +8,7 @@ namespace skiff {
 
 // Runs execute in the order in which they were submitted, across all kernels that share one
 // pending(). The destructor waits for them. Run throws the Error of an earlier run that failed;
-// those submitted behind it, until that Error has been thrown, do nothing.
+// runs submitted behind the failed one do nothing until the Error has been thrown.
 class BackgroundKernel : public Kernel {
  public:
   // Returns what to wait for before anything else reads or writes the outputs. It outlives the

@@ -11,8 +11,8 @@ namespace skiff {
 
 struct BlockRule {
   enum class Kind {
-    // Runs the block while a variable is true. Variables that the block writes and that exist
-    // outside keep their values from one iteration to the next.
+    // Runs the block while a variable is true. Variables from outside that the block writes keep
+    // their values from each iteration to the next.
     kWhile,
     // Runs the block once, if a variable is true.
     kConditional,

@@ -14,9 +14,9 @@ struct DataFault {
 // The word that says that there is none.
 inline constexpr uint64_t kNoDataFault = ~uint64_t{0};
 
-// Returns a fault as a word. Of two faults, that with the lower position has the smaller word, so
-// threads that each take the minimum leave the first one, whatever their order. `position` is less
-// than 2^32 - 1.
+// Returns a fault as a word. Of two faults, the one with the lower position has the smaller word.
+// So if each thread keeps the minimum, the first fault is left, whatever the order of the threads.
+// `position` is less than 2^32 - 1.
 constexpr uint64_t DataFaultWord(int64_t position, int64_t value) {
   constexpr int64_t kLowest = -(int64_t{1} << 31);
   constexpr int64_t kHighest = (int64_t{1} << 31) - 1;

@@ -15,10 +15,10 @@ namespace skiff {
 // nothing of whether the contents of its inputs are known.
 bool MayEvaluate(const OpContext& context);
 
-// Returns the outputs, in the order of OutputOrder, nullptr for @EMPTY@. The contents of all inputs
-// must be known, but for those of which only the shape counts (SlotDef::shape_only). Throws what
-// the kernel throws, and an Error (kUnimplemented) if there is none or if the op makes more than a
-// few elements: takes no memory for them.
+// Returns the outputs, in the order of OutputOrder, nullptr for @EMPTY@. All inputs must have known
+// contents, except inputs of which only the shape counts (SlotDef::shape_only). Throws what the
+// kernel throws, and an Error (kUnimplemented) if there is none or if the op makes more than a few
+// elements: takes no memory for them.
 std::vector<std::shared_ptr<const Tensor>> Evaluate(const OpRegistry& registry,
                                                     const OpContext& context);
 

@@ -74,7 +74,7 @@ constexpr GradientRead OneOfAnyRank(GradientRead read) {
   read.of_any_rank = true;
   return read;
 }
-// Returns `read` as one whose data the gradient op may reject.
+// Returns `read`, marked as data that the gradient op may reject.
 constexpr GradientRead Checked(GradientRead read) {
   read.checks_data = true;
   return read;
@@ -90,9 +90,9 @@ constexpr GradientRead Optional(GradientRead read) {
 // has
 // - the attributes and the precision of the forward op;
 // - the slots as the forward op has them: with as many arguments, as dispensable, of the same kind.
-//   But outputs of the forward op that it reads are dispensable only if Optional, and so is the
-//   gradient of an output if it reads no other one. Of several gradients that it writes each is
-//   dispensable;
+//   But an output of the forward op that the gradient op reads is dispensable only if Optional. The
+//   gradient of an output is dispensable only if Optional or if the op reads no other gradient. Of
+//   several gradients that it writes each is dispensable;
 // - the kernel for the dtype of the first gradient that it reads;
 // - data_checked_by, if a slot that it reads checks_data;
 // - if it reads all inputs of the forward op, a shape rule: a gradient is like its input, and
@@ -104,8 +104,8 @@ constexpr GradientRead Optional(GradientRead read) {
 // gradient op. Throws Error (kInvalidArgument) for a slot that the forward op hasn't.
 OpDef GradientOf(OpDef* forward, std::vector<GradientRead> reads, std::vector<StaticText> writes);
 
-// Returns the FLOP rule of a gradient op that spends what `forward` returns on each of `outputs`
-// that it computes. `forward` may use only inputs that the gradient op has, too.
+// Returns the FLOP rule of a gradient op: what `forward` returns, once for each of `outputs` that
+// the gradient op computes. `forward` may use only inputs that the gradient op has, too.
 FlopRule GradFlop(FlopRule forward, std::vector<StaticText> outputs);
 
 }  // namespace skiff

@@ -1,8 +1,8 @@
 // How ops take *half*, which is float16 and bfloat16: shape rules and float32 kernels see float32
 // in its place. So neither of them is written again for half.
 //
-// This holds for every op but those with Precision::kNone, whose own rules know half. Inputs of
-// which only the shape is read don't count: their dtype has no say.
+// The rule holds for every op except those with Precision::kNone, where the op's own rules know
+// half. Inputs of which only the shape is read don't count: their dtype has no say.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace skiff {
 
 // Returns whether an argument in the slot is half where the op computes in half: its data counts,
-// it doesn't keep float32, and it gives no attribute.
+// the slot doesn't keep float32, and the slot gives no attribute.
 bool FollowsHalf(const SlotDef& slot);
 
 // Returns whether shape rules and kernels of the op see float32 in place of half: it takes no
@@ -21,11 +21,11 @@ bool FollowsHalf(const SlotDef& slot);
 bool IsWidened(const OpContext& context);
 
 // Returns the dtype of the half data that the op reads or writes; nothing if there are none or
-// IsWidened is false. Its float inputs all have this dtype, but for those that don't follow half.
+// IsWidened is false. All float inputs have this dtype, except inputs that don't follow half.
 std::optional<DType> HalfOfArguments(const OpContext& context);
 
-// Returns whether the floats that the op reads and writes are half, but float32 in the slots that
-// keep it: a kernel for half takes these dtypes and no others. True if IsWidened is false.
+// Returns whether a kernel for half takes the arguments: floats that the op reads and writes are
+// half, except for float32 in the slots that keep float32. True if IsWidened is false.
 bool HasDTypesOfHalfKernel(const OpContext& context);
 
 // Returns the attribute by which the op, or a default, names a dtype (AttrDef::names_dtype); empty
@@ -37,10 +37,11 @@ OpContext Widened(const OpContext& context);
 
 // Runs the shape rule, `infer`, on the widened context, and gives each output that the rule
 // makes float32 its dtype: a gradient that of its input, if the op has that input; an output that
-// keeps float32 that of the input whose next value it is, else float32; all others half, if a float
-// input is. Returns false and does nothing if no input is half. Throws Error: kInvalidArgument for
-// inputs whose dtypes don't fit together, kUnimplemented if an attribute names half, or another
-// dtype than half inputs have (AttrDef::names_dtype), and what `infer` throws.
+// keeps float32 gets the dtype of the input whose next value the output is, else float32; all
+// others half, if a float input is. Returns false and does nothing if no input is half. Throws
+// Error: kInvalidArgument for inputs whose dtypes don't fit together, kUnimplemented if an
+// attribute names half, or another dtype than half inputs have (AttrDef::names_dtype), and what
+// `infer` throws.
 bool InferHalfOutputs(OpContext* context, void (*infer)(OpContext*));
 
 }  // namespace skiff

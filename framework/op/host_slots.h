@@ -13,12 +13,13 @@ namespace skiff {
 inline constexpr const char* kOnHostAttr = "on_host";
 
 // Returns the place of the arguments of a slot, an input or output, of an op that runs on `place`.
-// That is the CPU for inputs that the host reads (SlotDef::on_host, attribute), and for states that
-// the op updates in place (OpDef::in_place) with kOnHostAttr set, else `place`.
+// The CPU is the place of inputs that the host reads (SlotDef::on_host, attribute), and of states
+// that the op updates in place (OpDef::in_place) with kOnHostAttr set. All other arguments are on
+// `place`.
 Place PlaceOfSlot(const OpDef& def, const Op& op, std::string_view slot, Place place);
 
 // Returns whether a kernel on a device may refuse data of the slot there (KernelContext::fault).
-// The host refuses what it reads itself, such as indices and arrays.
+// The host itself refuses data that the host reads, such as indices and arrays.
 bool MayNoteFault(const SlotDef& slot);
 
 }  // namespace skiff

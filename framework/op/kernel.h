@@ -1,9 +1,9 @@
-// Kernels: the code that runs an op on one kind of place, for one dtype and some layouts.
+// Kernels: the code that runs an op on a kind of place, for a dtype and some layouts.
 //
-// A plan owns its kernels. It prepares each one once, when every shape is known: the factory parses
-// attributes, makes descriptors and primitives, and requests workspace. Bind may look up the
-// addresses of the arguments. Run then only follows pointers; it must not allocate. One thread at a
-// time uses a kernel.
+// A plan owns its kernels. The plan prepares each kernel once, when every shape is known: the
+// factory parses attributes, makes descriptors and primitives, and requests workspace. Bind may
+// look up the addresses of the arguments. Run then only follows pointers; it must not allocate. One
+// thread at a time uses a kernel.
 #pragma once
 
 #include <cstdint>
@@ -67,14 +67,14 @@ class Kernel {
     Throw(ErrorCode::kOutOfRange, "the value ", fault.value, " at position ", fault.position,
           " was refused");
   }
-  // Returns whether Run takes the rows (dim 0) of the arguments from their tensors, so that a
-  // kernel prepared for many rows also runs on fewer, in the workspaces of the many. Otherwise the
-  // executor prepares another kernel for other rows.
+  // Returns whether Run takes the rows (dim 0) of the arguments from the tensors, so that a kernel
+  // prepared for many rows also runs on fewer rows, in the same workspaces. Otherwise the executor
+  // prepares another kernel for other rows.
   virtual bool AcceptsFewerRows() const { return false; }
 };
 
-// Return a Kernel whose Run calls `function`: one for the rows that it was prepared for, and one
-// that takes fewer.
+// Return a Kernel whose Run calls `function`: MakeKernel for exactly the rows that the kernel was
+// prepared for, the other for fewer rows, too.
 template <typename Function>
 std::unique_ptr<Kernel> MakeKernel(Function function) {
   class FunctionKernel final : public Kernel {
@@ -115,8 +115,8 @@ class PrepareContext : public OpContext {
  public:
   using OpContext::OpContext;
 
-  // Whether runs may have fewer rows (dim 0) than these arguments, which have those of a capacity:
-  // what is prepared for these very rows would hardly ever be used.
+  // Whether runs may have fewer rows (dim 0) than these arguments, whose rows are a capacity:
+  // anything prepared for exactly these rows would hardly ever be used.
   bool rows_vary() const { return rows_vary_; }
   void set_rows_vary(bool rows_vary) { rows_vary_ = rows_vary; }
 
@@ -139,7 +139,7 @@ class PrepareContext : public OpContext {
     return static_cast<int>(workspace_bytes_.size()) - 1;
   }
   // Requests a derived form. Returns its index for KernelContext::derived. The plan keeps the form
-  // across runs, and refreshes it after one of its inputs has changed; a loop keeps it across its
+  // across runs, and refreshes the form after an input has changed; a loop keeps the form across
   // iterations. If an input isn't persistable, or the plan writes it, every run refreshes the form,
   // which then lives only while the kernel runs.
   int RequestDerivedForm(DerivedForm form) {
@@ -181,7 +181,7 @@ struct KernelDef {
   // The least instruction set with which the kernel runs (UsedInstructionSet).
   InstructionSet needs = InstructionSet::kBaseline;
   // Whether this kernel's purpose is correctness for every dtype and attribute, not speed. A tuner
-  // times it only if it would run anyway.
+  // times a reference only if the reference would run anyway.
   bool is_reference = false;
 };
 

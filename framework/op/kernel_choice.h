@@ -2,9 +2,9 @@
 // them.
 //
 // Priorities and KernelDef::is_worthwhile estimate time. Memory counts too: the scratch memory of a
-// kernel, which is its workspaces and derived forms, adds to what lives while the op runs. It is
-// *modest* if it is at most ModestScratchBytes. A kernel that takes more gives way to one whose
-// scratch memory is modest, if there is any besides references, even if that one is slower.
+// kernel, which is its workspaces and derived forms, adds to what lives while the op runs. Scratch
+// memory is *modest* if it is at most ModestScratchBytes. A kernel that takes more gives way to a
+// kernel with modest scratch memory, even a slower one, if there is any besides references.
 //
 // The rule looks at one op alone. So it makes the same choice whatever else shares the plan's
 // memory, and memory options change no result.
@@ -29,10 +29,10 @@ int64_t ModestScratchBytes(int64_t argument_bytes, Place place);
 // Returns the same for an op, where it runs.
 int64_t ModestScratchBytes(const OpContext& context);
 
-// Returns, of the kernels that accept the context, the one that runs. Those that pay come first,
-// then those with the higher priority, then those registered first. The first one with modest
-// scratch memory runs; if none has, the first worthwhile one. A reference runs only if it is the
-// first worthwhile one. Prepares kernels only if there is a choice. Throws what
+// Returns the kernel that runs, among the kernels that accept the context. Worthwhile kernels come
+// first, then kernels with a higher priority, then kernels that were registered earlier. The first
+// one with modest scratch memory runs; if none has, the first worthwhile one. A reference runs only
+// if it is the first worthwhile one. Prepares kernels only if there is a choice. Throws what
 // OpRegistry::SelectKernel and ScratchBytes throw.
 const KernelDef& KernelByRule(const OpRegistry& registry, const OpContext& context,
                               MathMode math = MathMode::kFull);

@@ -7,7 +7,7 @@ namespace skiff {
 
 // Returns whether the op has nothing to do: all its outputs are known to have no elements. Returns
 // false all the same if
-// - the op has no outputs: then its kernel reports the one that it misses;
+// - the op has no outputs: then the kernel reports that the output is missing;
 // - an output is an array of tensors;
 // - it has a side effect (OpDef::has_side_effect) or runs a block of ops;
 // - it checks the data of an input (SlotDef::checks_data) that has elements: bad data must be an

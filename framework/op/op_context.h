@@ -31,7 +31,7 @@ struct TensorMeta {
   // no tensor has (OpContext::DependOnLoD).
   std::shared_ptr<const LoDGroup> shape_lod = {};
   // Of an array (TensorArray). Shape, dtype and LoD level are then those of an element; in a plan,
-  // dim 0 is that of the largest one, and the shape has no dims as long as nothing is written.
+  // dim 0 is that of the largest element, and the shape has no dims as long as nothing is written.
   bool is_array = false;
   // Of a value in a plan, whose elements are known and are needed for an attribute
   // (SlotDef::attribute): a tensor on the CPU. nullptr: unknown, as while a program is built.
@@ -66,10 +66,10 @@ class OpContext {
   // Returns false if an input is connected that gives the attribute (SlotDef::attribute), and its
   // elements aren't known, as while a program is built. Then the op's own attribute doesn't count.
   bool Knows(std::string_view name) const;
-  // Returns a list of integers that are dims or the like; -1 for each of them if they aren't known.
-  // (PaddlePaddle writes into the attribute what it knows of them. But a run takes the input's, and
-  // a program that was edited may have others there. What the file declares of the output has them
-  // as well.) Throws Error (kInvalidArgument) if not even their number is known.
+  // Returns a list of integers that are dims or the like; an unknown number is -1. (PaddlePaddle
+  // writes into the attribute whatever it knows of the numbers. But a run takes the input's, and a
+  // program that was edited may have others there. What the file declares of the output has them as
+  // well.) Throws Error (kInvalidArgument) if not even their number is known.
   std::vector<int64_t> DimsAttr(std::string_view name) const;
   // Returns how many numbers a list of integers has, -1 if nobody knows.
   int64_t CountOfInts(std::string_view name) const;
@@ -111,8 +111,8 @@ class OpContext {
   const LoD* DeriveLoD(std::string_view slot, const std::vector<std::string_view>& input_slots,
                        int32_t levels, LoDGroup::Derive derive);
   // For shape rules: declares that the shape of an output depends on the counts of the LoD that
-  // `derive` makes of those of the inputs, such as one whose rows are the longest sequence's. Gives
-  // the output no LoD. Otherwise like DeriveLoD.
+  // `derive` makes of the inputs' LoDs. Example: an output whose rows are the length of the longest
+  // sequence. Gives the output no LoD. Otherwise like DeriveLoD.
   const LoD* DependOnLoD(std::string_view slot, const std::vector<std::string_view>& input_slots,
                          LoDGroup::Derive derive);
 
@@ -158,8 +158,8 @@ const T& OpContext::Attr(std::string_view name) const {
   return *value;
 }
 
-// Throws Error unless input i of `slot`, a gradient, has the shape and dtype of what it is the
-// gradient of. One element may have any rank.
+// Throws Error unless input i of `slot`, a gradient, has the shape and dtype of `of`. One element
+// may have any rank.
 void CheckGradient(const OpContext& context, std::string_view slot, size_t i, const TensorMeta& of);
 
 // Runs the shape rule, for half as half_arguments.h says. Throws Error, naming slot and variable,

@@ -35,16 +35,16 @@ struct SlotDef {
   // Whether the slot takes (or gives) arrays of tensors, and nothing else.
   bool array = false;
   // Whether it is in host memory for kernels on a device, too: an input that tells the host what to
-  // do, such as an index. The kernel reads it when it issues its work.
+  // do, such as an index. The kernel reads such an input when the kernel issues its work.
   bool on_host = false;
-  // The attribute that the input gives if it is connected (GivesAttribute): all of its elements in
-  // their order or, of a duplicable slot, the one of each argument. Of several such slots, the
-  // first one that is connected counts. A plan is made for these numbers, and no kernel reads the
-  // input: shape rules and kernel factories find the numbers in the attribute (OpContext::Knows).
-  // Empty: none.
+  // The attribute that the input gives if it is connected (GivesAttribute): all elements in order
+  // or, of a duplicable slot, the element of each argument. Of several such slots, the first one
+  // that is connected counts. A plan is made for these numbers, and no kernel reads the input:
+  // shape rules and kernel factories find the numbers in the attribute (OpContext::Knows). Empty:
+  // none.
   StaticText attribute;
-  // Of such an input: whether only shape rules need the numbers. They may then be others in each
-  // run of a plan.
+  // Of such an input: whether only shape rules need the numbers. The numbers may then differ
+  // between the runs of a plan.
   bool for_shape = false;
   // Whether the slot stays float32 where the op computes in half (Precision): statistics, states
   // that are updated by small steps, what scales a norm.
@@ -81,8 +81,8 @@ AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<Static
 enum class Precision {
   kHigh,    // float32: what is half is widened before the op
   kLow,     // half: what is float32 is rounded before the op
-  kFollow,  // that of its largest float inputs
-  kNone,    // the dtypes are the user's: the op has no floats, or its own rule gives their dtypes
+  kFollow,  // the dtype of the largest float inputs
+  kNone,    // the dtypes are the user's: the op has no floats, or the shape rule gives the dtypes
 };
 
 // How an op treats channel-blocked layouts.
@@ -110,13 +110,13 @@ struct UpdateRule {
     StaticText factor;
   };
 
-  // Input slots with one argument per parameter; the first slot holds the parameters, or what
-  // becomes one. The op takes any number of parameters: argument i of each of these slots, and of
-  // the outputs that may share their storage (in_place), belongs to parameter i. What the op does
-  // to one parameter depends on no other.
+  // Input slots with one argument per parameter; the first slot holds the parameters, or inputs
+  // that become parameters. The op takes any number of parameters: argument i of each of these
+  // slots, and of the outputs that may share their storage (in_place), belongs to parameter i. What
+  // the op does to one parameter depends on no other.
   std::vector<StaticText> lists;
-  // Those of `lists` whose arguments have one element. In the others argument i has as many
-  // elements as parameter i.
+  // The slots of `lists` whose arguments have a single element. In the others argument i has as
+  // many elements as parameter i.
   std::vector<StaticText> scalars;
   // List attributes with one entry for all parameters or one entry per parameter.
   std::vector<StaticText> list_attrs;
@@ -132,8 +132,9 @@ struct RowRule {
   std::vector<StaticText> inputs;   // all of the same rows
   std::vector<StaticText> outputs;  // row i depends on row i of `inputs` alone
   std::vector<StaticText> sums;     // outputs that add up a term for each row, in any order
-  // Another op that computes `sums` alone. It takes variables of this op, inputs and outputs, in
-  // slots of the same names, and has a RowRule itself. Empty: this op, without its other outputs.
+  // Another op that computes `sums` alone. The other op takes variables of this op, inputs and
+  // outputs, in slots of the same names, and has its own RowRule. Empty: this op, without the other
+  // outputs.
   StaticText sums_by;
   // Returns whether the rule holds for the op with these shapes and attributes. Empty: always.
   std::function<bool(const OpContext&)> applies;
@@ -167,8 +168,9 @@ struct OpDef {
   // means arguments of equal index.
   std::vector<std::pair<StaticText, StaticText>> in_place;
   // Whether an output may have more rows in a run than the input whose storage it takes, though
-  // both have room for as many. The pass memory_reuse keeps it off what the forward half of a loop
-  // hands over, which lies in slots of the very rows.
+  // both have room for as many. The pass memory_reuse doesn't give such an output the storage of a
+  // value that the forward half of a loop hands over: the slots of these values have exactly their
+  // rows.
   bool adds_rows_in_place = false;
   // Pairs {input, output} in which the op updates statistics such as a running mean. When it does,
   // no other output depends on the input.
@@ -181,10 +183,11 @@ struct OpDef {
   // Element-wise work isn't counted, nor are savings by a kernel such as Winograd. Empty for all
   // other ops, whose time is spent on moving bytes.
   FlopRule flop;
-  // Another op that recomputes some outputs of this one with the same bits and less work. It takes
+  // Another op that recomputes some outputs of this op with the same bits and less work. It takes
   // variables of this op, inputs and outputs, in slots of the same names. Empty: none.
   StaticText replayed_by;
-  // Set if the op treats rows one by one, so that a loop may run it on the rows of many iterations.
+  // Set if the op treats each row by itself, so that a loop may run the op on the rows of many
+  // iterations.
   std::optional<RowRule> rows;
   std::optional<ElementRule> element;
   // Returns the number that the op adds to its only input. Empty: it does something else.
@@ -201,22 +204,22 @@ struct OpDef {
   std::vector<StaticText> layout_slots;
   bool zero_preserving = false;  // all inputs 0 give outputs 0: safe on padded tensors
   // Whether, if all outputs have one shape, element i of each depends only on the inputs at i. An
-  // input of fewer elements is one number or is repeated: its dims are those at the attribute
-  // `axis`, if the op has one and it isn't -1, else the last dims. So the op may run on a slice
-  // whose shape keeps the rank and the dims along which such inputs aren't repeated.
+  // input of fewer elements is one number or is repeated: the dims are those at the attribute
+  // `axis`, if the op has this attribute and the value isn't -1, else the last dims. So the op may
+  // run on a slice whose shape keeps the rank and the dims along which such inputs aren't repeated.
   bool elementwise = false;
   bool random = false;           // draws numbers
   bool has_side_effect = false;  // must run even if its outputs aren't read
-  // Whether the op works on the host, whatever place the program has: it prints, or its outputs are
+  // Whether the op works on the host, whatever place the program has: it prints, or the outputs are
   // for the host.
   bool is_on_host = false;
   bool data_dependent_shape = false;  // the output shape depends on input data
   // Returns whether only a run tells dim 0 and the LoD of the outputs, which lie within the shape
   // that the rule gives: the kernel sets them in each run (Tensor::SetRows, ShareLoD). Empty: no.
   std::function<bool(const Op&)> sets_rows;
-  // For an op with inputs marked checks_data: another op after which this one rejects nothing,
-  // provided that it has the same attributes as the other and the same variables in slots of the
-  // same name, input or output. For a gradient op that is the forward op. Empty: none.
+  // For an op with inputs marked checks_data: another op after which this op rejects nothing,
+  // provided that both have the same attributes, and the same variables in slots of the same name,
+  // input or output. For a gradient op that is the forward op. Empty: none.
   StaticText data_checked_by;
 
   // Return nullptr if there is none.
@@ -233,10 +236,10 @@ bool IsOneOf(std::string_view name, const std::vector<StaticText>& names);
 bool GivesAttribute(const Op& op, const SlotDef& slot);
 
 // Checks an op against its definition. Throws Error, starting with the op's type, for an unknown or
-// missing slot, several variables in a slot that takes one, and an attribute that is missing, of
-// the wrong type, or not accepted. An attribute that the definition doesn't list (op_role, engine
-// hints, attributes of other versions) is legal and ignored, unless an inference pass of Fluid left
-// it to say that the op computes something else (kUnimplemented).
+// missing slot, for several variables in a slot for a single one, and for an attribute that is
+// missing, of the wrong type, or not accepted. An attribute that the definition doesn't list
+// (op_role, engine hints, attributes of other versions) is legal and ignored, unless an inference
+// pass of Fluid left it to say that the op computes something else (kUnimplemented).
 void CheckOp(const OpDef& def, const Op& op);
 
 // Returns the attribute that kernels see: the op's own, else the definition's default, else

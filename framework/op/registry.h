@@ -24,8 +24,8 @@ namespace skiff {
 // The name of kernels for half that don't have the bits of the float32 kernel, rounded once: they
 // may add in another order, and take denormal numbers as zeros.
 inline constexpr StaticText kNativeHalfKernel = "bf16";
-// What to force on an op (CompileOptions::kernels) so that it runs on half by its float32 kernel,
-// between casts.
+// Force this name on an op (CompileOptions::kernels), and the op runs on half by its float32
+// kernel, between casts.
 inline constexpr std::string_view kWidened = "widened";
 
 class OpRegistry {
@@ -92,8 +92,8 @@ class OpRegistry {
   // Returns the kernel for the context's place, dtype, shapes and layouts, or nullptr if none fits:
   // the candidate named `forced` or, if that is empty, the worthwhile one of the highest priority.
   const KernelDef* FindKernel(const OpContext& context, std::string_view forced = {}) const;
-  // Returns whether the op runs with these arguments: a kernel takes them, or takes them widened,
-  // which the pass widen sees to.
+  // Returns whether the op runs with these arguments: a kernel takes the arguments as they are, or
+  // widened by the pass widen.
   bool CanRun(const OpContext& context) const;
   // Returns whether the arguments are half and a kernel takes them widened.
   bool CanRunWidened(const OpContext& context) const;
@@ -103,8 +103,8 @@ class OpRegistry {
   // pay or not, in the order of registration.
   std::vector<const KernelDef*> AcceptingKernels(const OpContext& context) const;
 
-  // Records a library that kernels call, with its version and the instruction set that it uses on
-  // this machine. Besides the processor, kernel times depend on these.
+  // Records the version of a library that kernels call, with the instruction set that the library
+  // uses on this machine. Besides the processor, kernel times depend on these.
   void SetLibrary(const std::string& name, std::string version);
   const std::map<std::string, std::string>& libraries() const { return libraries_; }
 
@@ -136,8 +136,8 @@ class OpRegistry {
 // Returns whether all tensors whose data the op reads or writes are plain.
 bool AllPlain(const OpContext& context);
 
-// Checks an op, runs its shape rule, and sets shape, dtype and LoD level of its output variables,
-// creating those that don't exist. Throws Error, naming op and creation site.
+// Checks an op, runs the shape rule, and sets shape, dtype and LoD level of the output variables.
+// Creates missing output variables. Throws Error, naming op and creation site.
 void InferOp(const OpRegistry& registry, Block* block, Op* op);
 
 }  // namespace skiff

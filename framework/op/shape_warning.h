@@ -6,8 +6,8 @@
 
 namespace skiff {
 
-// Collects the warnings of the shape rules that this thread runs while it exists, except those that
-// another one collects in the meantime.
+// Collects the warnings of the shape rules that this thread runs while the object exists, except
+// warnings that a later object collects in the meantime.
 class ShapeWarnings {
  public:
   ShapeWarnings();

@@ -1,5 +1,5 @@
-// The bytes of bools that come from outside. C++ knows only 0 and 1: a loop that counts or picks by
-// any other byte does what it likes.
+// The bytes of bools that come from outside. C++ knows only 0 and 1: with any other byte, a loop
+// that counts or picks by bools does anything.
 #pragma once
 
 #include <cstdint>

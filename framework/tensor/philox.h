@@ -14,8 +14,8 @@ struct RandomKey {
   uint64_t seed = 0;
   uint64_t op_id = 0;
   uint64_t step = 0;
-  // Unless it is nullptr: where kernels on a device read the step instead, so that a graph of them
-  // may be launched in other steps.
+  // Unless it is nullptr: where kernels on a device read the step instead, so that one graph of
+  // kernels may be launched in many steps.
   const uint64_t* device_step = nullptr;
 };
 

@@ -17,8 +17,8 @@ namespace skiff {
 using LevelLengths = std::vector<std::vector<int64_t>>;
 
 // Returns the LoD of sequences of these lengths. Throws Error (kInvalidArgument), which names the
-// level, for a negative length, for a level without sequences, and for one whose lengths don't sum
-// to the number of sequences of the next level.
+// level, for a negative length, for a level without sequences, and for a level whose lengths don't
+// sum to the number of sequences of the next level.
 LoD LoDOfLengths(const LevelLengths& lengths);
 // Returns the lengths of a valid LoD.
 LevelLengths LengthsOf(const LoD& lod);
@@ -29,7 +29,7 @@ Tensor WithLengths(Tensor rows, const LevelLengths& lengths);
 
 // Returns a CPU tensor with the elements of the sequences, one after the other, and a LoD of one
 // level. `row_dims` are the dims of a row. Throws Error (kInvalidArgument) if there is no sequence,
-// and for one, which it names, whose elements aren't whole rows.
+// or if the elements of a sequence aren't whole rows; the message names the sequence.
 template <typename T>
 Tensor RaggedTensor(const std::vector<std::vector<T>>& sequences, const Shape& row_dims = {});
 // The same of sequences of sequences, with two levels.

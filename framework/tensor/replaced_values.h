@@ -6,9 +6,9 @@
 //     …                                                   // w is the average
 //   }                                                     // w has its own value again, bit for bit
 //
-// While values are replaced, the executor refuses training steps and runs that write one of these
-// variables, and checkpoints neither save nor load them (kFailedPrecondition). So no checkpoint can
-// hold a replaced value. Anything else that writes these variables loses its writes when the object
+// While values are replaced, the executor refuses training steps and runs that write a replaced
+// variable, and checkpoints neither save nor load replaced variables (kFailedPrecondition). So no
+// checkpoint can hold a replaced value. Any other write to these variables is lost when the object
 // puts the original values back. The storage of the variables doesn't move, so plans stay valid.
 //
 // The scope must outlive the object. Not thread-safe.
@@ -27,15 +27,16 @@ namespace skiff {
 
 class ReplacedValues {
  public:
-  // Saves copies of the variables' values, then calls `write`, which must write other values into
-  // their storage and advance their versions, as Scope::Assign and runs do. If `write` throws,
-  // restores the values as the destructor does and rethrows. Throws Error (kFailedPrecondition) if
-  // the scope already has replaced values, and (kNotFound) if it lacks one of the variables.
+  // Saves copies of the variables' values, then calls `write`. It must write other values into the
+  // storage of the variables and advance the versions, as Scope::Assign and runs do. If `write`
+  // throws, restores the values as the destructor does and rethrows. Throws Error
+  // (kFailedPrecondition) if the scope already has replaced values, and (kNotFound) if the scope
+  // lacks one of the variables.
   ReplacedValues(Scope* scope, const std::vector<std::string>& names,
                  const std::function<void()>& write);
   // Restores the values. On the CPU this allocates nothing and can't fail, except for a variable
-  // that has LoD, or that was erased or moved since. Erases a variable that it can't restore, so
-  // that the next run reports it as missing instead of using a wrong value.
+  // that has LoD, or that was erased or moved since. Erases a variable that can't be restored, so
+  // that the next run reports the variable as missing instead of using a wrong value.
   ~ReplacedValues();
   ReplacedValues(const ReplacedValues&) = delete;
   ReplacedValues& operator=(const ReplacedValues&) = delete;
@@ -44,8 +45,8 @@ class ReplacedValues {
   // on failure. The remaining variables then stay replaced, and another call continues with them.
   void Restore();
   bool Contains(std::string_view name) const;
-  // Throws Error (kFailedPrecondition), starting with `what`, if the scope has replaced values and
-  // the variable is one of them.
+  // Throws Error (kFailedPrecondition), starting with `what`, if the variable has a replaced value
+  // in the scope.
   static void CheckNotReplaced(const Scope& scope, std::string_view name, std::string_view what);
 
  private:

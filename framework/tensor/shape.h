@@ -8,7 +8,7 @@
 
 namespace skiff {
 
-// Returns `axis` as an index in [0, rank). Throws Error, starting with `what`, unless it is in
+// Returns `axis` as an index in [0, rank). Throws Error, starting with `what`, if `axis` is outside
 // [-rank, rank).
 int NormalizeAxis(int64_t axis, int rank, std::string_view what);
 

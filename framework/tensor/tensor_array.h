@@ -11,10 +11,10 @@ namespace skiff {
 
 namespace internal {
 
-// The elements may differ in rows and LoD. The array owns their memory and keeps it when elements
-// are removed, so that an array that is filled again and again takes memory only for elements that
-// are larger than before. On a device, which may still use the memory that an element has outgrown,
-// that is kept as well, until ReleaseOutgrown. Not thread-safe.
+// The elements may differ in rows and LoD. The array owns the memory of its elements and keeps it
+// when elements are removed. So an array that is filled again and again takes memory only for
+// elements that are larger than before. On a device, which may still use the memory that an element
+// has outgrown, that is kept as well, until ReleaseOutgrown. Not thread-safe.
 class TensorArray {
  public:
   explicit TensorArray(Place place = Place::Cpu()) : place_(place) {}
@@ -38,7 +38,7 @@ class TensorArray {
   void Clear();
 
   // Returns the array of a slot, which is made if it isn't there. It is no element; removing
-  // elements leaves it as it is.
+  // elements leaves the nested array as it is.
   const std::shared_ptr<TensorArray>& Nested(int64_t slot);
 
   // Return whether elements, here or in nested arrays, have outgrown memory of a device, and give

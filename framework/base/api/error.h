@@ -1,7 +1,7 @@
 // The one exception type of Skiff.
 //
-// A mistake of the user (a wrong shape, a missing file, a bad attribute) throws Error. A message
-// says where, what was found, what was expected: `softmax: axis = 3 is outside [-2, 1] for X of
+// A mistake of the user (a wrong shape, a missing file, a bad attribute) throws Error. Each message
+// says where, what was found and what was expected: `softmax: axis = 3 is outside [-2, 1] for X of
 // shape [64, 10]`.
 #pragma once
 

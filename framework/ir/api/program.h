@@ -55,15 +55,15 @@ class Program {
   // Returns a deep copy. Ops keep their ids.
   std::unique_ptr<Program> Clone() const;
   // Returns a deep copy for evaluation. It drops the ops whose role is backward, optimize or
-  // learning-rate schedule, the ops of the root block that need what only these compute in a run
-  // (those on gradients), and the variables that nothing uses any more. It sets `is_test` to true
-  // on every op that has the attribute or whose type is in `ops_with_is_test` (for ops that omit
-  // the default). Blocks that no op refers to any more become empty but keep their index.
+  // learning-rate schedule, the ops of the root block whose inputs only dropped ops compute (such
+  // as ops on gradients), and the variables that no op uses any more. It sets `is_test` to true on
+  // every op that has the attribute or whose type is in `ops_with_is_test` (for ops that omit the
+  // default). Blocks that no op refers to any more become empty but keep their index.
   std::unique_ptr<Program> CloneForTest(
       const std::vector<std::string>& ops_with_is_test = {}) const;
-  // Returns a deep copy that keeps only those ops of the root block that the targets need, given
-  // the feeds. Sub-blocks are kept whole. Throws Error if a target is not a variable, or if no op
-  // writes it and it is neither persistable nor a feed.
+  // Returns a deep copy. Its root block keeps only the ops that the targets need, given the feeds.
+  // Sub-blocks are kept whole. Throws Error if a target is no variable, or if no op writes the
+  // target and it is neither persistable nor a feed.
   std::unique_ptr<Program> Prune(const std::vector<std::string>& feeds,
                                  const std::vector<std::string>& targets) const;
 

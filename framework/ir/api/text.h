@@ -12,7 +12,7 @@
 //     }
 //   }
 //
-// - A variable: `var`, or `param` for a parameter; its name; its kind unless it is lod_tensor; its
+// - A variable: `var`, or `param` for a parameter; its name; the kind, unless it is lod_tensor; its
 //   dtype and dims; whichever apply of lod=N, persistable, stop_gradient, check_feed, not_trainable
 //   and learning_rate_factor=F; its attributes.
 // - An op: outputs, type, inputs, `target` if is_target is set, attributes.

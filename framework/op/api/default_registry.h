@@ -1,4 +1,4 @@
-// The registry of every operator. skiff/op.h says what it consists of.
+// The registry of every operator. skiff/op.h says what a registry consists of.
 #pragma once
 
 namespace skiff {
@@ -6,7 +6,7 @@ namespace skiff {
 class OpRegistry;
 
 // Returns the registry of every operator of Skiff. The first call makes it; it is never destroyed.
-// Users add their own ops to it before they build programs. Defined in
+// Users add ops to the registry before they build programs. Defined in
 // //operators:default_registry.
 OpRegistry& DefaultOpRegistry();
 

@@ -71,8 +71,8 @@ class Tensor {
   // Sets the LoD without a copy of it. The caller has made sure that it is valid for dim 0.
   void ShareLoD(std::shared_ptr<const LoD> lod) { lod_ = std::move(lod); }
 
-  // Changes dim 0, which must exist. The caller has made sure that the buffer holds as many rows
-  // and that the LoD fits them.
+  // Changes dim 0, which must exist. The caller has made sure that the buffer has room for `rows`
+  // and that the LoD fits.
   void SetRows(int64_t rows) { shape_[0] = rows; }
 
   bool has_data() const { return buffer_ != nullptr; }
@@ -116,8 +116,7 @@ class Tensor {
   std::span<const T> values(CallSite site = CallSite::Current()) const {
     return {data<T>(site), held_elements()};
   }
-  // Returns the only element. Also throws an Error unless there is exactly one and it is on the
-  // CPU.
+  // Returns the only element. Also throws an Error unless there is exactly one element, on the CPU.
   template <typename T>
   T Item(CallSite site = CallSite::Current()) const {
     CheckIsItem(site);
