@@ -7,9 +7,9 @@
 
 namespace skiff {
 
-// Return the place of each input and output: that where the instruction runs, but for what its op
-// keeps or reads on the host (PlaceOfSlot), and what the body of a loop has there (body_places.h).
-// Not for copies, whose values are anywhere.
+// Return the place of each input and output: the place where the instruction runs, except for
+// arguments that the op keeps or reads on the host (PlaceOfSlot), and values that the body of a
+// loop has there (body_places.h). Not for copies, whose values are anywhere.
 std::vector<Place> InputPlaces(const Instruction& instruction);
 std::vector<Place> OutputPlaces(const Instruction& instruction);
 // Returns whether a loop needs an input on the CPU and on its device.

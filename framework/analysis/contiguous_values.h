@@ -8,7 +8,7 @@
 
 namespace skiff {
 
-// A storage at a fixed distance from the others of its list.
+// A storage of a list, at a fixed distance from the list's other storages.
 struct ContiguousSlice {
   ValueId value;       // of the list
   ValueId root;        // the root of its storage
@@ -17,7 +17,7 @@ struct ContiguousSlice {
 
 // Returns, for each list of Plan::contiguous, the slices that take part, in the list's order.
 // Throws Error (kInvalidArgument) for a value that the plan doesn't have, and for an alignment that
-// isn't a power of two or is less than an element of a value that takes part.
+// isn't a power of two or is less than an element of a slice.
 std::vector<std::vector<ContiguousSlice>> ContiguousSlices(const Plan& plan);
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Variables whose elements decide what memory kernels touch. A kernel checks an index, or counts,
+// Variables whose elements decide which memory kernels touch. A kernel checks an index, or counts,
 // and then reads the same elements again to follow them. If another thread wrote to them in
 // between, the kernel would write where nothing is. So deciding variables are copied where other
 // threads may write to them: feeds when a run begins, variables of the scope when a program is
@@ -16,7 +16,7 @@ namespace skiff {
 
 class DecidingVariables {
  public:
-  // The attributes of the program's ops must be those that their definitions demand.
+  // The attributes of the program's ops must fit the ops' definitions.
   DecidingVariables(const OpRegistry& registry, const Program& program);
 
   // Returns whether the elements of the variable of this name, a tensor of this dtype, may decide.

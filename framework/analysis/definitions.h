@@ -2,7 +2,7 @@
 //
 // Programs are not SSA: a definition is what a variable holds from one write to the next. A write
 // that may keep something of the old value (by a sub-block that may run zero times, or to an array)
-// makes no new definition. It updates the existing one, which lives on.
+// makes no new definition. Such a write updates the existing definition, which lives on.
 //
 //   0: x = fill()              x, made by 0, read by 1, 2 and 3, updated by 1: lives from 0 to 3
 //   1: while (…) { x = f(x) }
@@ -10,7 +10,7 @@
 //   3: x = h(x)                a new definition of x, made by 3
 //
 // The analysis treats each block as the body of a loop. The block's own variables begin and end
-// with each run of it; what it leaves in a variable of an ancestor, the next run may read.
+// with each run of it; one run may leave a value in a variable of an ancestor for the next run.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ enum class Origin {
   kFeed,          // a feed, which no op may write
   kPersistable,   // the scope
   kForwardBlock,  // the run of the block's own forward block, which nothing else sees
-  kCaptured,      // another block that this one sees
+  kCaptured,      // another block that this block sees
   kUnknown,       // a feed that isn't listed, or nowhere
 };
 
@@ -47,8 +47,7 @@ struct Outlives {
   bool fetched = false;
   bool persistable = false;
   bool captured = false;  // the next iteration, or ops of an ancestor, may read it
-  // A gradient block of this block reads its data, or another gradient block of this block's
-  // forward block does.
+  // A gradient block of this block, or of the forward block, reads the data.
   bool read_by_gradient = false;
 
   bool any() const { return fetched || persistable || captured || read_by_gradient; }
@@ -60,13 +59,13 @@ struct Definition {
   Origin origin = Origin::kOp;
   // The op that makes it; -1: it exists when the block starts.
   int64_t first = -1;
-  // The last op that makes it, reads its data or updates it; the number of ops if it outlives the
-  // block; -1 if it exists at the start and nothing uses it.
+  // The last op that makes, reads (its data) or updates the definition; the number of ops if it
+  // outlives the block; -1 if it exists at the start and nothing uses it.
   int64_t last = -1;
   // Ops that read its data, in order. Ops that read only its shape may come later.
   std::vector<size_t> readers;
-  // Ops that may change it, wholly or partly, in order. If `first` is one of them, it may have left
-  // the variable without a value.
+  // Ops that may change it, wholly or partly, in order. If `first` is among them, the op may have
+  // left the variable without a value.
   std::vector<size_t> updates;
   Outlives outlives;
 };

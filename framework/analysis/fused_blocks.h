@@ -1,8 +1,8 @@
 // Fused instructions: how their values are cut into blocks, and where each block is stored.
 //
-// A fused instruction cuts flattened arrays into blocks and runs all its members on one block
-// before the next, so that intermediate results stay in the cache. A member that repeats a value of
-// fewer elements sees the whole value for every block.
+// A fused instruction cuts flattened arrays into blocks and runs all members on one block before
+// the next, so that intermediate results stay in the cache. A member that repeats a value of fewer
+// elements sees the whole value for every block.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@
 
 namespace skiff {
 
-// Returns the meta of the values that a fused instruction cuts. They all have one shape and one
-// layout.
+// Returns the meta of the values that a fused instruction cuts. All have the same shape and layout.
 const TensorMeta& CutMeta(const Plan& plan, const Instruction& fused);
 
 // Returns the shape of `elements` elements of a tensor of `shape`: the same rank, and the same dims

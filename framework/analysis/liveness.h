@@ -12,9 +12,9 @@ namespace skiff {
 // plan is based on this.
 ValueTable<int64_t> LastReads(const Plan& plan);
 
-// The life of a storage: from the first instruction that writes it to the last one that reads any
-// value in it. A fetch counts as a read after the last instruction. `first` is -1 if nothing writes
-// it. Values that are is_exclusive live from the first instruction to after the last.
+// The life of a storage: from the first instruction that writes the storage to the last that reads
+// a value in it. A fetch counts as a read after the last instruction. `first` is -1 if nothing
+// writes it. Values that are is_exclusive live from the first instruction to after the last.
 struct Life {
   int32_t first = -1;
   int32_t last = -1;

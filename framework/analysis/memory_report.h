@@ -1,4 +1,4 @@
-// A report on the arena of a plan, for people: what it holds, and when.
+// A report on the arena of a plan, for people: the contents, and their lives.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace skiff {
 
-// The memory of a value or a workspace, which lives from the instruction that writes it first to
-// the last one that reads it. `last` is the number of instructions if it is fetched.
+// The memory of a value or a workspace, live from the first instruction that writes it to the last
+// that reads it. `last` is the number of instructions if it is fetched.
 struct PlannedBuffer {
   std::string variable;  // empty: a workspace
   std::string op;        // the instruction that writes it first (Instruction::Name)
-  std::string layer;     // the name scope of that op, if it has one
+  std::string layer;     // the name scope of the op, if there is one
   std::string site;      // where that op was created: "models/resnet/resnet.cc:88"
   int64_t bytes = 0;
   int64_t offset = -1;  // -1: not planned yet

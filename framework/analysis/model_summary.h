@@ -1,4 +1,4 @@
-// A summary of a model: its layers with their outputs, parameters and FLOP.
+// A summary of a model: layers with outputs, parameters and FLOP.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace skiff {
 
-// A layer: ops of the root block, one after the other, whose outputs have names of one layer.
+// A layer: consecutive ops of the root block whose outputs have names of one layer.
 struct LayerSummary {
-  std::string name = {};              // "fc_0", with the name scope before it if there is one
+  std::string name = {};              // "fc_0", after the name scope if there is one
   std::vector<std::string> ops = {};  // their types, in order
   // Of the last one's first output in the order of its definition, running statistics aside; -1:
   // unknown until a run.

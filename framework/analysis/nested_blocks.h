@@ -1,8 +1,9 @@
 // The nesting of a program's blocks: which variables a block sees, and which blocks an op runs.
 //
-// A block sees its own variables and those of its ancestors. A gradient block also sees those of
-// its forward block, which has run before and keeps them. The search order is: the block's own
-// variables, those of the forward block, those of the parent, then what these two see.
+// A block sees its own variables and the variables of its ancestors. A gradient block also sees the
+// variables of its forward block, which has run before and keeps its values. The search order is:
+// the block's own variables, the forward block's, the parent's, then the variables that the forward
+// block and the parent see.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace skiff {
 
-// Returns the block whose gradient block this is, or nullptr.
+// Returns the block of which `block` is the gradient block, or nullptr.
 const Block* ForwardBlock(const Block& block);
 
 struct VisibleVar {
@@ -30,8 +31,9 @@ class VisibleVars {
  public:
   explicit VisibleVars(const Block& block) { Add(&block); }
 
-  // Returns the variable that the name means in the block. A persistable is one variable wherever
-  // it is declared, since the scope knows it by name: the one of the first block that declares it.
+  // Returns the variable that the name means in the block. A persistable is the same variable
+  // wherever it is declared, since the scope has one entry per name: the variable of the first
+  // block that declares it.
   VisibleVar Find(std::string_view name);
   // Returns whether the block sees variables of `other` or is `other`.
   bool Sees(const Block& other);
@@ -51,12 +53,13 @@ class VisibleVars {
 // from the outermost block to the op's own.
 std::string WhyNotNested(const Program& program, const std::vector<int32_t>& path, int32_t index);
 
-// Returns the sub-blocks of an op, and theirs, to any depth: each once, outer ones before inner
-// ones. Throws Error (kInvalidArgument), naming the op, if one of them can't be run.
+// Returns the sub-blocks of an op and the sub-blocks of those, to any depth: each block once, outer
+// blocks before inner blocks. Throws Error (kInvalidArgument), naming the op, if a sub-block can't
+// be run.
 std::vector<const Block*> BlocksRunBy(const Block& block, size_t position);
 
 // Returns whether an op of the block works on the variable in place, such as `increment` on a
-// counter. Ops that run blocks don't count: what they read and write is said of their blocks.
+// counter. Ops that run blocks don't count: the ops in the sub-blocks do.
 bool IsCounter(const Block& block, std::string_view name);
 
 }  // namespace skiff

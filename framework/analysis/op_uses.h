@@ -1,4 +1,4 @@
-// The variables that an op of a program uses, including those that its sub-blocks use.
+// The variables that an op of a program uses, including uses in sub-blocks.
 //
 // The result names variables, not names: a sub-block may declare a name that means another variable
 // outside.
@@ -26,14 +26,14 @@ struct VarUse {
 struct OpUses {
   // Each variable once, in the order in which inputs, outputs and sub-blocks name them.
   std::vector<VarUse> vars;
-  // Whether the op, or one in its sub-blocks, has a side effect. Ops that the registry lacks may
-  // have any.
+  // Whether the op or an op in a sub-block has a side effect. Ops that the registry lacks may have
+  // any.
   bool has_side_effect = false;
 };
 
-// Returns the variables that the op uses and that outlive a run of its sub-blocks: its own
-// arguments, and those variables that its sub-blocks (and theirs) use and that the op's block sees
-// or that are persistable. Ops that the registry lacks read the data of their inputs.
+// Returns the variables that the op uses and that outlive a run of its sub-blocks: the op's
+// arguments, and the variables used by sub-blocks at any depth if the op's block sees the variable
+// or the variable is persistable. Ops that the registry lacks read the data of their inputs.
 //
 // An op that only passes an input on to its sub-block may declare the slot shape_only; whether its
 // data is read then depends on the sub-block.

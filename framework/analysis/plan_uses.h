@@ -12,7 +12,7 @@ namespace skiff {
 // Returns, for each value, the indices of the instructions that read its data, in order. A fetch
 // counts as a read by an instruction after the last.
 ValueTable<std::vector<size_t>> DataReaders(const Plan& plan);
-// The same for the instructions that read its data or only its shape.
+// The same for the instructions that read the value's data or only its shape.
 ValueTable<std::vector<size_t>> AllReaders(const Plan& plan);
 
 // Writers and readers of a plan's values. The plan must outlive this object and must not change

@@ -10,15 +10,16 @@
 
 namespace skiff {
 
-// Returns whether the op has running statistics and updates them. If it doesn't, its other outputs
-// depend on them. If it does, neither its other outputs nor its gradient do.
+// Returns whether the op has running statistics and updates them. An op that only reads its
+// statistics computes other outputs from them. If the op updates them, neither its other outputs
+// nor the gradient depend on the statistics.
 bool UpdatesRunningState(const OpDef& def, const Op& op);
 
 // Returns whether the slot is an output with running statistics.
 bool IsRunningState(const OpDef& def, std::string_view output_slot);
 
-// Returns the variables that the op names as inputs and outputs for statistics which it leaves as
-// they are. So it doesn't write them.
+// Returns the variables that the op names as inputs and outputs for statistics, but doesn't update.
+// The op doesn't write these variables.
 std::vector<std::string> KeptRunningState(const OpDef& def, const Op& op);
 
 }  // namespace skiff

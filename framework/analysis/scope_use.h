@@ -35,7 +35,7 @@ bool ReadsScopeOf(const Plan& plan, const std::vector<ValueId>& values, size_t b
 // The inputs whose data stays the same from run to run: scope variables that the plan never writes.
 class ConstantInputs {
  public:
-  // The plan must outlive this object, and what its instructions write must not change.
+  // The plan must outlive the object, and values that its instructions write must not change.
   explicit ConstantInputs(const Plan& plan);
 
   // Returns, for each input of an instruction, whether it is constant.

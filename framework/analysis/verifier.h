@@ -14,26 +14,26 @@ struct VerifyOptions {
   std::vector<std::string> feeds;
   // Whether to treat every variable that no op writes as fed, for programs whose feeds are unknown.
   bool infer_feeds = true;
-  // Whether to leave to the run what depends on its feeds: reads before the first write, writes of
-  // feeds, and shapes (files of other versions declare some of them otherwise).
+  // Whether to leave checks that depend on feeds to the run: reads before the first write, writes
+  // of feeds, and shapes (files of other versions declare some of them otherwise).
   bool structure_only = false;
   // If given, gets messages about what a run tolerates:
   // - shapes and dtypes that are declared otherwise than the shape rule says, which the result then
   //   lacks (a run goes by the shape rules);
-  // - attributes whose type isn't the declared one, but whose value fits it (TakeDeclaredTypes);
+  // - attributes of the wrong type whose value fits the declared type (TakeDeclaredTypes);
   // - what shape rules warn of (framework/op/shape_warning.h).
   std::vector<std::string>* warnings = nullptr;
 };
 
 // Returns one message per problem of the program, naming block, op and creation site:
-// - an op that the registry lacks, or that its definition rejects (slots, attributes);
+// - an op that the registry lacks, or that doesn't fit its definition (slots, attributes);
 // - an argument without a variable (`feed` and `fetch`, which the executor runs itself, are exempt
 //   from both if the registry lacks them);
 // - a read before the first write of a variable that is neither persistable nor fed, wherever it is
 //   declared (a gradient block also sees the variables of its forward block);
 // - an input that gives an attribute (SlotDef::attribute) and depends on data;
-// - a variable whose shape or dtype differs from what the shape rule of its writer says (the rules
-//   of the ops after it go by what the writer makes, as a run does);
+// - a variable whose shape or dtype differs from the result of its writer's shape rule (as in a
+//   run, the rules of later ops get the result, not the declaration);
 // - an op for whose dtype there is no kernel;
 // - one variable in two output positions of an op;
 // - an op that writes a feed;

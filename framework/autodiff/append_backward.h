@@ -2,9 +2,9 @@
 //
 // AppendBackward walks the ops that lead to the loss in reverse order and appends the gradient ops
 // that each OpDef defines. The gradient of `x` is the variable `x@GRAD` with the dtype and dims of
-// `x`. It is selected rows if the shape rule of its writer says so. If several ops contribute to
-// one gradient, they write to `x@GRAD@RENAME@<k>`, and one `sum`, directly after the last of them,
-// adds these up.
+// `x`. It is selected rows if the shape rule of its writer says so. If several ops contribute to a
+// gradient, they write to `x@GRAD@RENAME@<k>`, and a `sum`, directly after the last contribution,
+// adds all.
 //
 //   {Out: ["loss@GRAD"]} = fill_constant() {value = 1.0, …}
 //   {X@GRAD: ["hidden@GRAD"]} = mean_grad(X: ["hidden"], Out@GRAD: ["loss@GRAD"])
@@ -51,8 +51,8 @@ struct ParameterGradient {
 };
 
 struct BackwardResult {
-  // In order of the parameters' creation. Parameters that don't influence the loss are left out,
-  // and so are those that aren't in BackwardOptions::inputs, if there are any.
+  // In order of the parameters' creation. Parameters that don't influence the loss are left out. If
+  // BackwardOptions::inputs isn't empty, so are all parameters outside it.
   std::vector<ParameterGradient> parameters = {};
   // Maps each forward variable with a gradient to the gradient's name: `x@GRAD`, or `x@GRAD_<n>` if
   // an earlier call took that name.
@@ -64,11 +64,11 @@ struct BackwardResult {
 // forward op; the last writer of a parameter's gradient gets op_role_var = [parameter, gradient].
 // The op that computes the loss gets the role Loss.
 //
-// Throws Error if the loss isn't a float variable with one element that an op of the root block
-// writes, if it depends on nothing that wants a gradient (the Error names the ops on the way, such
-// as arg_max, that let no gradient through) or not on one of `inputs`, if a name in the options
-// doesn't exist, if one of `inputs` isn't a float or more than one op writes it
-// (kInvalidArgument), if an op on the way has no gradient (kUnimplemented), and if a value that a
+// Throws Error (kInvalidArgument) if the loss isn't a float variable with one element, written by
+// an op of the root block; if no variable before the loss wants a gradient (the Error names the ops
+// on the way, such as arg_max, that let no gradient through), or one of `inputs` isn't before the
+// loss; if a name in the options doesn't exist; if an input isn't a float or has several writers.
+// Throws Error (kUnimplemented) if an op on the way has no gradient, and Error if a value that a
 // gradient op reads was overwritten. The program is then unchanged.
 BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,
                               const BackwardOptions& options = {});

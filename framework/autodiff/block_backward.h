@@ -24,8 +24,8 @@ namespace skiff {
 // The names of gradients, shared by all blocks of one AppendBackward. Must outlive them.
 class BackwardNames {
  public:
-  // Gradients get names that no variable of `program` has. Without a program, that of x is x@GRAD:
-  // for gradient blocks, where an op that runs them expects these names.
+  // Gradients get names that no variable of `program` has. Without a program, the gradient of x is
+  // x@GRAD: ops that run gradient blocks expect these names inside.
   explicit BackwardNames(Program* program) : program_(program) {}
 
   // Returns the name of a forward variable's gradient; the same for each call.
@@ -47,10 +47,10 @@ class BlockBackward {
  public:
   using Filter = std::function<bool(const Var&)>;
 
-  // `leaf_wants(x)` returns whether x wants a gradient if no op of the block writes it before it is
-  // read. `excluded(x)` returns whether x wants no gradient although an op computes it from a
-  // variable that does; `wanted_anyway(x)`, whether x wants one although an op computes it from
-  // none that does. All arguments must outlive this object.
+  // `leaf_wants(x)` returns whether x wants a gradient if no op of the block writes x before an op
+  // reads it. `excluded(x)` returns whether x wants no gradient although an op computes x from a
+  // variable that does; `wanted_anyway(x)`, whether x wants a gradient although an op computes x
+  // from variables without. All arguments must outlive this object.
   BlockBackward(
       const OpRegistry& registry, BackwardNames* names, const Block& forward, Filter leaf_wants,
       Filter excluded, Filter wanted_anyway = [](const Var&) { return false; });
@@ -58,9 +58,8 @@ class BlockBackward {
 
   // Returns whether the value of `x` at the end of the block wants a gradient.
   bool WantsGradient(const std::string& x) const;
-  // Returns which ops on the way to x let no gradient through, although an input of theirs wants
-  // one: where they are and why, the last one first, with "; " between them. Empty if there is
-  // none.
+  // Returns which ops on the way to x have an input that wants a gradient, but let none through:
+  // where they are and why, the last one first, with "; " between them. Empty if there is none.
   std::string OpsWithoutGradient(const std::string& x) const;
   // Returns the position of the last op that writes x, or -1.
   int64_t LastWriter(const std::string& x) const;
@@ -80,9 +79,9 @@ class BlockBackward {
   // Returns whether Differentiate has made the gradient of the value that x has when the block
   // begins.
   bool Reaches(const std::string& x) const { return reached_.contains(x); }
-  // Appends the gradient ops to `target`, checks them by their shape rules, and creates the
-  // variables of gradients there. Creates the gradient blocks of loops, and changes the forward
-  // blocks of loops so that they keep what the gradient ops read.
+  // Appends the gradient ops to `target`, checks them by shape rules, and creates the variables of
+  // gradients there. Creates the gradient blocks of loops, and makes the forward blocks of loops
+  // keep the values that gradient ops read.
   void AppendTo(Block* target);
 
  private:
@@ -95,7 +94,7 @@ class BlockBackward {
   };
   // Maps the outputs of one forward op to the names of the gradients that exist.
   using OutputGradients = std::map<std::string, std::string>;
-  // Maps the names of gradients to the inputs and outputs of a forward op whose gradients they are.
+  // Maps the names of gradients to the inputs and outputs of a forward op that they belong to.
   // Serves all gradient ops of the op; a sum has one per input.
   struct GradientNames {
     explicit GradientNames(const Op& forward);
@@ -142,8 +141,8 @@ class BlockBackward {
   const BlockDefinitions definitions_;  // of the forward block, before gradients were appended
   std::vector<NameSet> wanted_;         // by forward op: the inputs that want a gradient
   std::unordered_map<const Var*, bool> wants_;  // of the latest definition of each variable
-  // By the position of an op: an output that depends on what wants a gradient, but whose dtype or
-  // kind can't have one.
+  // By the position of an op: an output that depends on a variable with a gradient, but whose dtype
+  // or kind can't have a gradient.
   std::map<size_t, const Var*> ends_;
 
   // Of the body of a loop or branch.

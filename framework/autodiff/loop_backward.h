@@ -23,9 +23,10 @@ struct BlockGradient {
   std::unique_ptr<BlockBackward> inner;  // differentiated
   // Variables of the forward block whose gradients exist when the gradient block begins.
   std::set<std::string> seeds;
-  // Variables whose gradients go from one iteration to the one before.
+  // Variables whose gradients go from each iteration to the one before.
   std::set<std::string> carried;
-  // Those of `carried` that the block overwrites before it reads them: their gradients end as 0.
+  // Variables of `carried` that the block overwrites before it reads them: their gradients end as
+  // 0.
   std::set<std::string> reset;
   // Inputs that the forward op needs in addition.
   SlotArguments added_inputs;
@@ -46,10 +47,10 @@ struct BlockGradientRequest {
 // Differentiates the block of an op with a BlockRule.
 //
 // What a variable wants and which gradients there are follow from the iterations before and after,
-// so both are fixpoints: a state whose first value wants no gradient carries one if later ones
-// depend on a parameter, and one that nobody reads after the loop has one if it only feeds the next
-// iteration. Counters and conditions get none. The op's outputs are @EMPTY@ where no gradient
-// arises. Throws what BlockBackward throws.
+// so both are fixpoints: a state whose first value wants no gradient carries a gradient if later
+// values depend on a parameter. A state that no op reads after the loop has a gradient if it only
+// feeds the next iteration. Counters and conditions get none. The op's outputs are @EMPTY@ where no
+// gradient arises. Throws what BlockBackward throws.
 BlockGradient DifferentiateBlock(const BlockGradientRequest& request);
 
 }  // namespace skiff

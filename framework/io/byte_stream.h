@@ -1,7 +1,7 @@
-// Byte sources and sinks: what the readers of this package read from and its writers write to.
+// Byte sources and sinks: readers of this package read from a source, writers write to a sink.
 //
 // A source knows how many bytes remain, so readers check a size found in a file before they
-// allocate memory for it. Not thread-safe.
+// allocate memory by it. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 //
 // The first number counts the saves, so the checkpoint saved last is the newest even if the
 // training went back to an earlier step. A save writes a folder whose name starts with
-// `.tmp-save-`, syncs it, and renames it when it is complete. The next save, or FinishLastSave,
+// `.tmp-save-`, syncs the folder, and renames it when complete. The next save, or FinishLastSave,
 // removes such folders of interrupted saves. Only one process at a time may write to a checkpoint
 // directory.
 #pragma once
@@ -40,7 +40,7 @@ struct SaveCheckpointOptions {
 
 struct SavedCheckpoint {
   std::string path = {};  // empty if none was saved
-  // The older folders that were deleted, and messages about those that couldn't be.
+  // The older folders that were deleted, and messages about folders that couldn't be.
   std::vector<std::string> removed = {};
   std::vector<std::string> not_removed = {};
 };
@@ -49,7 +49,7 @@ struct SavedCheckpoint {
 // deletes all but the newest `keep_last` complete ones. Throws Error, leaving older checkpoints
 // untouched and nothing half-written,
 // - (kNotFound) for a persistable that the scope doesn't hold,
-// - (kFailedPrecondition) for one that holds a replaced value (ReplacedValues),
+// - (kFailedPrecondition) for a persistable that holds a replaced value (ReplacedValues),
 // - (kResourceExhausted) if the disk is full,
 // - (kIo) if the directory can't be written,
 // - (kAlreadyExists) if another process is saving the same checkpoint,
@@ -59,7 +59,7 @@ SavedCheckpoint SaveCheckpoint(const std::string& directory, const Program& prog
                                const Scope& scope, int64_t step, const TrainerState& state,
                                const SaveCheckpointOptions& options = {});
 
-// Removes what a save leaves if it is interrupted after its checkpoint is complete: checkpoints
+// Finishes a save that was interrupted after its checkpoint was complete: removes checkpoints
 // beyond the newest `keep_last` complete ones, and temporary folders. Does nothing if the directory
 // doesn't exist. Throws Error (kIo) if the directory can't be read or a temporary folder can't be
 // removed, and (kInvalidArgument) for keep_last < 1.

@@ -67,8 +67,8 @@ class OutputFile : public ByteSink {
   uint32_t crc32_ = 0;
 };
 
-// Writes a file that appears under its name only when it is complete. Until Commit, its bytes are
-// in temp_path() in the same directory; the destructor removes that file if Commit wasn't called.
+// Writes a file that appears under its name only when complete. Until Commit, its bytes are in
+// temp_path() in the same directory; the destructor removes that file if Commit wasn't called.
 //
 // The temporary file is new and has a random name, `<path>.tmp-<16 hexadecimal digits>`. Processes
 // that write the same file, even in two containers, write one temporary file each; the last Commit
@@ -85,7 +85,8 @@ class AtomicFile {
   ByteSink& sink() { return *file_; }
   // Callers may put another file there instead of writing to the sink.
   const std::string& temp_path() const { return file_->path(); }
-  // Syncs the file, renames it to its name, replacing an existing file, and syncs the directory.
+  // Syncs the temporary file, renames it to the final name, replacing an existing file, and syncs
+  // the directory.
   void Commit();
 
  private:
@@ -107,7 +108,7 @@ std::string ReadFile(const std::string& path, int64_t limit_bytes = kReadFileLim
 // Writes a file through AtomicFile.
 void AtomicWriteFile(const std::string& path, std::string_view bytes);
 
-// Creates a directory and its parents, unless it exists, and brings their entries to disk.
+// Creates a directory and its parents, unless it exists, and brings the new entries to disk.
 void CreateDirectories(const std::string& path);
 // Creates a directory whose parent exists. Throws Error (kAlreadyExists) if something has that
 // name. Syncing the parent is left to the caller.

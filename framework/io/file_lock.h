@@ -1,4 +1,4 @@
-// A lock between processes: a file that at most one of them holds at a time.
+// A lock between processes: a file that at most one process holds at a time.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
 // Programs for inference with their weights, in Fluid's file layout: a directory with the
-// serialised program (`__model__`) and the parameters, in one combined file or one file per
-// variable.
+// serialised program (`__model__`) and the parameters, in a combined file or one file per variable.
 #pragma once
 
 #include <memory>
@@ -37,8 +36,8 @@ struct SaveInferenceModelOptions {
 // - with feed ops at the start, columns descending, and fetch ops at the end, columns ascending.
 //
 // Throws Error (kNotFound) for a feed or fetch that the root block doesn't have, (kAlreadyExists)
-// for one named twice, and (kInvalidArgument) for one that isn't a lod_tensor, for a feed that the
-// fetches don't need, for a fetch that nothing computes, and if there is no fetch.
+// for a name given twice, and (kInvalidArgument) for a feed or fetch other than a lod_tensor, for a
+// feed without use for the fetches, for a fetch that no op computes, and if there is no fetch.
 std::unique_ptr<Program> MakeInferenceProgram(const Program& program,
                                               const std::vector<std::string>& feeds,
                                               const std::vector<std::string>& fetches,
@@ -58,9 +57,9 @@ void SaveInferenceModel(const std::string& directory, const std::vector<std::str
                         const Scope& scope, const SaveInferenceModelOptions& options = {});
 
 struct InferenceModel {
-  // As in the file, with feed and fetch ops. In a file without a mark of a parameter, as Fluid
-  // saves it, the float persistables that ops read and none writes become parameters, so that it
-  // can be trained.
+  // As in the file, with feed and fetch ops. Fluid saves files without a mark of parameters. The
+  // float persistables of such a file that ops read and no op writes become parameters, so that the
+  // program can be trained.
   std::unique_ptr<Program> program = {};
   std::vector<std::string> feed_names = {};
   std::vector<std::string> fetch_names = {};

@@ -12,8 +12,8 @@ namespace skiff {
 //
 // As long as the mapping exists, no process may shorten the file or write to it. Touching a page
 // that the file no longer has, or that the disk fails to read, ends the process with SIGBUS instead
-// of an Error; what another process writes may or may not appear. Replacing the file by another one
-// of its name, as AtomicFile does, is safe: the mapping keeps the old one.
+// of an Error; what another process writes may or may not appear. Replacing the file by another
+// file of the same name, as AtomicFile does, is safe: the mapping keeps the old file.
 class MappedFile {
  public:
   // Maps the bytes that the file had when it was opened. `file` need not outlive the mapping.

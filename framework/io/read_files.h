@@ -18,15 +18,15 @@ struct FileContents {
 // Notes the files that this thread opens for reading as long as the object exists.
 class ReadFiles {
  public:
-  // Throws Error (kFailedPrecondition) if this thread has one already.
+  // Throws Error (kFailedPrecondition) if this thread already has a ReadFiles.
   ReadFiles();
   ~ReadFiles();
   ReadFiles(const ReadFiles&) = delete;
   ReadFiles& operator=(const ReadFiles&) = delete;
 
-  // Reads the files once more and returns what they hold, each once, in the order in which they
-  // were opened. Throws Error as InputFile, and (kDataLoss) for a file that has been replaced or
-  // written to since it was first opened, as far as inode, size and times of change tell.
+  // Reads the files once more and returns the contents, each file once, in the order in which the
+  // files were opened. Throws Error as InputFile, and (kDataLoss) for a file that has been replaced
+  // or written to since it was first opened, as far as inode, size and times of change tell.
   std::vector<FileContents> Contents() const;
 
  private:

@@ -20,11 +20,11 @@ namespace skiff {
 class SafetensorsFile {
  public:
   // Reads the header. Throws Error (kNotFound, kIo) as InputFile, and (kDataLoss), which says
-  // where, for anything that the format doesn't allow: a header of more than 100 MB, one that isn't
-  // an object in JSON or has a key twice, an entry without dtype, shape and data_offsets, metadata
-  // other than strings, tensors that overlap, leave gaps or don't end with the file, or have other
-  // bytes than shape and dtype take. Like the format's own library, it takes `null` for no metadata
-  // and doesn't look at other members of an entry.
+  // where, for anything that the format doesn't allow: a header of more than 100 MB, not an object
+  // in JSON or with a key twice; an entry without dtype, shape and data_offsets; metadata other
+  // than strings; tensors that overlap, leave gaps, don't end with the file, or have other bytes
+  // than shape and dtype take. Like the format's own library, it takes `null` for no metadata and
+  // doesn't look at other members of an entry.
   explicit SafetensorsFile(const std::string& path);
   SafetensorsFile(SafetensorsFile&&) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
@@ -42,9 +42,9 @@ class SafetensorsFile {
 
   // Returns a tensor in the memory of a MappedFile, which it keeps alive, also without this object.
   // Elements are read when they are touched. Writing to the tensor doesn't change the file; only
-  // tensors of that name from this object see it. A tensor that isn't aligned to its elements in
-  // the file is read, as by Read. So are bools, whose values must be checked, and tensors without
-  // elements.
+  // tensors of the same name from this object see the new elements. A tensor that isn't aligned to
+  // its elements in the file is read, as by Read. So are bools, whose values must be checked, and
+  // tensors without elements.
   //
   // As long as the tensor exists, no process may shorten the file or write to it: SIGBUS would end
   // this process (see MappedFile). WriteSafetensors may replace it: the tensor keeps the old
@@ -58,16 +58,16 @@ class SafetensorsFile {
   std::unique_ptr<State> state_;
 };
 
-// Read or map tensors. Throw what SafetensorsFile and its Read or Map throw.
+// Read or map tensors. Throw the Errors of SafetensorsFile and its functions Read and Map.
 TensorMap ReadSafetensors(const std::string& path, const ArrayNames& names = {});
 TensorMap MapSafetensors(const std::string& path, const ArrayNames& names = {});
 
 // Writes a file atomically, one tensor after the other. Equal tensors and metadata give equal
-// bytes. The JSON and the elements are those that the format's own library writes (with several
-// metadata, it leaves their order to chance). Between them are more spaces, so that the elements
-// begin at a multiple of kBufferAlignment, as those of other tensors do in memory. Throws Error as
-// AtomicFile; (kFailedPrecondition) for a tensor without storage, of a blocked layout or with a
-// LoD; (kInvalidArgument) for names and metadata that aren't UTF-8, and for a tensor named
+// bytes. The JSON and the elements are those of the format's own library (with several metadata,
+// the library leaves their order to chance). Additional spaces between JSON and elements make the
+// elements begin at a multiple of kBufferAlignment, as elements of tensors in memory do. Throws
+// Error as AtomicFile; (kFailedPrecondition) for a tensor without storage, of a blocked layout or
+// with a LoD; (kInvalidArgument) for names and metadata that aren't UTF-8, and for a tensor named
 // __metadata__; (kOutOfRange) for a header of more than 100 MB.
 void WriteSafetensors(const std::string& path, const TensorMap& tensors,
                       const std::map<std::string, std::string>& metadata = {});

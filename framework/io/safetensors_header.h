@@ -1,6 +1,6 @@
 // The header of a safetensors file. Internal to framework/io.
 //
-// It consists of its length (uint64) and that many bytes of JSON, which may begin and end with
+// The header is the length of the JSON (uint64) and the JSON, which may begin and end with
 // whitespace:
 //   {"__metadata__": {"key": "value"},
 //    "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}

@@ -1,4 +1,4 @@
-// A tensor as a stream of bytes, in Fluid's format (what its save and save_combine ops write).
+// A tensor as a stream of bytes, in the format of Fluid's ops save and save_combine.
 //
 // Little-endian, in this order:
 //   uint32 0                                  version
@@ -22,11 +22,11 @@ namespace skiff {
 void WriteTensorStream(const Tensor& tensor, ByteSink* sink);
 
 // Reads one tensor to the CPU and leaves the source after it. Checks every size against the
-// remaining bytes before allocating memory. Throws Error (kDataLoss), naming source, offset, what
-// was found and what was expected, for anything the format doesn't allow: versions other than 0,
+// remaining bytes before allocating memory. Throws Error (kDataLoss), naming source, offset,
+// finding and expectation, for anything that the format doesn't allow: a version other than 0,
 // truncation, an invalid LoD, a desc that doesn't parse, dims that are negative, too many or too
-// large, a bool that is neither 0 nor 1. Throws Error (kUnimplemented) for a dtype that Skiff
-// doesn't support.
+// large, a bool other than 0 and 1. Throws Error (kUnimplemented) for a dtype that Skiff doesn't
+// support.
 Tensor ReadTensorStream(ByteSource* source);
 
 // The elements at the end of a tensor stream, row-major and little-endian, which other formats have

@@ -1,9 +1,9 @@
 // The lines of a text: of a file, plain or compressed with gzip, or of a stream.
 //
-// Whatever reads text of a user reads it here, so that all readers agree on what a line is. A byte
-// order mark at the beginning of a file or stream (the bytes EF BB BF, which some editors write) is
-// no part of its text. A line ends with LF or CR LF; an end of line at the end of the text starts
-// no further line.
+// All readers of a user's text use these functions, so all agree on the ends of lines. A byte order
+// mark at the beginning of a file or stream (the bytes EF BB BF, which some editors write) is no
+// part of its text. A line ends with LF or CR LF; an end of line at the end of the text starts no
+// further line.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace skiff {
 
-// Returns the lines of a text without their ends; they refer to it.
+// Returns the lines of a text, without line ends, as views of the text.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
 // Returns the text of a file that may be compressed, without a byte order mark. Throws Error:

@@ -19,8 +19,8 @@ class UnpackedFile {
   UnpackedFile(const UnpackedFile&) = delete;
   UnpackedFile& operator=(const UnpackedFile&) = delete;
 
-  // Reads exactly `bytes` bytes of `what`, as messages call them. Throws Error (kDataLoss) if the
-  // file ends before or is corrupt.
+  // Reads exactly `bytes` bytes. Messages call them `what`. Throws Error (kDataLoss) if the file
+  // ends before or is corrupt.
   void Read(uint8_t* out, int64_t bytes, std::string_view what);
   // Throws Error (kDataLoss) unless everything was read and the file is intact to its end.
   void EnforceEnd();

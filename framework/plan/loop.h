@@ -1,13 +1,13 @@
 // The body of a loop or a branch: the plan of one iteration, and how values enter and leave it.
 //
 // The instruction that runs the body (InstructionKind::kLoop) belongs to another plan, the *outer*
-// one. Its inputs and outputs are values of that plan; the links below name them by their index
-// there. Where a program trains, a loop is two instructions: one runs the forward half of the body,
-// one the gradient half, the last iteration first. Both halves have the same values; what the
-// gradient half reads of the forward half is *stacked*: each iteration has a slot of its own in a
-// stack, which is a value of the outer plan. If nobody knows the number of slots before a run, the
-// stack is an array (TensorArray) with an element for each slot. A view of what is the same in all
-// iterations lies in that feed instead, in both halves.
+// one. Its inputs and outputs are values of the outer plan; the links below name them by their
+// indices among the inputs and outputs. Where a program trains, a loop is two instructions: one
+// runs the forward half of the body, one the gradient half, the last iteration first. Both halves
+// have the same values; what the gradient half reads of the forward half is *stacked*: each
+// iteration has a slot of its own in a stack, which is a value of the outer plan. If nobody knows
+// the number of slots before a run, the stack is an array (TensorArray) with an element for each
+// slot. A view of what is the same in all iterations lies in that feed instead, in both halves.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct LoopFeed {
   Kind kind = Kind::kInvariant;
   ValueId value;  // of the body
   int input = -1;
-  // Of a carried value that the gradient half reads: the output that stacks it as it is when each
-  // iteration begins, and at last as the loop leaves it. -1: none.
+  // Of a carried value that the gradient half reads: the output that stacks the value as it is when
+  // each iteration begins, and at last as the loop leaves it. -1: none.
   int stack = -1;
 };
 
@@ -54,9 +54,9 @@ struct LoopFetch {
 struct LoopStash {
   ValueId value;
   int index = -1;
-  // The slot of iteration t is slot t + shift: 1 if the value is what a carried value becomes, and
-  // lies in the stack of that one. The gradient half may overwrite the slot in iteration t: it has
-  // run iteration t + 1, which reads the slot as the carried value, before.
+  // The slot of iteration t is slot t + shift: 1 if the carried value becomes this value, which
+  // then lies in the carried value's stack. The gradient half may overwrite the slot in iteration
+  // t: it has run iteration t + 1, which reads the slot as the carried value, before.
   int shift = 0;
 };
 
@@ -77,9 +77,9 @@ struct Loop {
 
   // How often the body runs; -1: only a run knows, by one of the following.
   int64_t iterations = -1;
-  int condition_feed = -1;   // it runs as long as this feed, one bool, is true
-  int condition_input = -1;  // it runs once if this input, one bool, is true
-  int count_input = -1;      // this input, one int64, says how often
+  int condition_feed = -1;   // runs as long as this feed, a single bool, is true
+  int condition_input = -1;  // runs once if this input, a single bool, is true
+  int count_input = -1;      // this input, a single int64, says how often the body runs
   int count_output = -1;     // receives how often it has run
   // Where the rows of values differ from iteration to iteration, or may differ from run to run: the
   // body with both halves, and for each of its feeds the index among the inputs of the instruction,
@@ -97,8 +97,8 @@ struct Loop {
   bool descending = false;   // runs from the last part of stacks to the first
 };
 
-// Returns whether the instruction stands between the halves of a body while passes run on them as
-// one plan. What is before it runs for all iterations before anything after it does.
+// Returns whether the instruction stands between the two halves of a body that passes see as one
+// plan. All iterations of the instructions before it run before any instruction after it.
 bool IsLoopBoundary(const Instruction& instruction);
 
 // Returns the bytes from one slot of a stack of these values to the next.

@@ -1,8 +1,8 @@
 // The plan of a run, as data: the instructions, their order, and where each value is stored.
 //
 // A *value* is one definition of a variable: a variable that is written twice has two values, so no
-// analysis of a plan ever reasons about names. Plan passes rewrite a Plan; the executor prepares it
-// and runs it.
+// analysis of a plan ever reasons about names. Plan passes rewrite a Plan; the executor prepares
+// and runs the plan.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +33,16 @@ struct PlanValue {
   std::string name;  // of the variable
   TensorMeta meta;
   Storage storage = Storage::kArena;
-  // The device whose memory holds it, or the elements of an array. Tensors that a kernel makes
-  // itself are on the CPU, as feeds are.
+  // The device whose memory holds the value, or the elements of an array. Tensors that a kernel
+  // makes itself are on the CPU, as feeds are.
   Place place = {};
-  // The value whose storage this one uses (in place, views), if it has none of its own.
+  // The value that owns the storage, if this value has none of its own (in place, views).
   ValueId alias_of;
   // Bytes from the begin of the arena, for an arena value with a storage of its own; -1 until
   // storage is planned.
   int64_t offset = -1;
-  // The user wants the value for itself: it shares its storage with no other value and lives from
-  // the first instruction to after the last.
+  // The user wants the value for itself: no other value shares the storage, and the value lives
+  // from the first instruction to after the last.
   bool is_exclusive = false;
   // The user names the value as one to keep: it is neither fused away nor merged with another one.
   bool is_checkpoint = false;
@@ -54,7 +54,7 @@ int64_t StorageBytes(const PlanValue& value);
 
 enum class InstructionKind {
   kOp,
-  kCopy,   // one input to one output; their layouts may differ
+  kCopy,   // from one input to the only output; their layouts may differ
   kFused,  // several element-wise ops that run together, block by block
   kLoop,   // runs a body: see loop.h
 };
@@ -63,7 +63,7 @@ enum class InstructionKind {
 // iterations at once.
 enum class Batching {
   kNone,    // it doesn't
-  kBefore,  // before the first of these iterations: what it reads is known then
+  kBefore,  // before the first of these iterations: all inputs are known then
   kAfter,   // after the last one: its outputs are sums over the rows, which the body doesn't read
 };
 
@@ -78,16 +78,16 @@ struct BlockPartition {
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kOp;
-  // Where its kernel runs and its workspaces are. A copy runs where its values are, which may be
-  // two places.
+  // The place of the kernel and its workspaces. A copy runs where its two values are, possibly two
+  // places.
   Place place = {};
   // The op. For a copy, the op that needs it; for a fused instruction, the last of its ops.
   const Op* op = nullptr;
   const OpDef* def = nullptr;
   int32_t block = 0;    // of the op
   size_t position = 0;  // of the op in its block
-  // Values by the index of OpContext::InputIndex/OutputIndex; none for @EMPTY@. Those of a loop are
-  // what its body needs and what it leaves; Loop says which is which.
+  // Values by the index of OpContext::InputIndex/OutputIndex; none for @EMPTY@. For a loop: the
+  // values that the body reads and produces; the links of Loop assign them.
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   // By input: false if the op reads only the shape (SlotDef::shape_only), so that the data may be
@@ -105,7 +105,7 @@ struct Instruction {
   // Values of members that are in neither have no place in the arena.
   std::vector<Instruction> members;
   BlockPartition blocks;
-  // Of a loop. Nobody changes it: who wants another one gives the instruction a new one.
+  // Of a loop. Nobody changes it: to change a loop, give the instruction a new Loop.
   std::shared_ptr<const Loop> loop;
 
   // Returns the op's type, "copy", or "fused(type,type,...)".
@@ -117,11 +117,11 @@ struct Instruction {
 };
 
 // Arena values that are stored one after the other, each at the next multiple of the alignment.
-// Each lives only as long as it would elsewhere: before it is written and after its last read its
-// bytes are free for others. A value that uses the storage of another one (alias_of) represents
-// that storage, if both have the same size. Values outside the arena, dropped values, and storages
-// that this list or an earlier one has already are passed over: who needs the values contiguous
-// must ask (ContiguousSlices).
+// Each lives only as long as it would elsewhere: the bytes are free for other values before the
+// first write and after the last read. A value with the storage of another value (alias_of)
+// represents the storage, if both have the same size. Values outside the arena, dropped values, and
+// storages that occurred before in this or an earlier list are passed over: a reader that needs the
+// values contiguous must ask (ContiguousSlices).
 struct ContiguousValues {
   std::vector<ValueId> values;
   // A power of two, at least an element; it may be less than the alignment of other values. The
@@ -163,7 +163,7 @@ struct Plan {
 
 using ir::Plan;
 
-// Values by slot, several of one slot in their order. A slot without a value is left out.
+// Values by slot. A slot may have several values, in order. A slot without a value is left out.
 using SlotValues = std::vector<std::pair<std::string, ValueId>>;
 
 // Returns Instruction::reads_data of an op, as its definition says.

@@ -17,20 +17,20 @@
 //
 // - The plan starts with its place and the policy by which values share memory; `guards` after it
 //   says that each value has a guard.
-// - A value is name#index. Where it is declared, these follow: its dtype and shape; whichever apply
-//   of lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), array,
+// - A value is name#index. Its declaration continues: its dtype and shape; whichever apply of
+//   lod=N, persistable, blocked=N, selected_rows=H (of a dense tensor with H rows), array,
 //   exclusive and checkpoint; and where it is stored: @scope, @feed, @made, @stack, @ and another
 //   value, in that one's storage, or @ and a number, at this offset of the arena; nothing while the
 //   offset isn't planned.
 // - A value is declared where an instruction writes it, or else by a line `value …`. Values that
 //   nothing mentions aren't printed.
 // - An op is written as in a program (framework/ir/text.h), with values for names; `none` stands
-//   for @EMPTY@. A copy has one value on each side. A fused instruction lists what its members
-//   write for others, what they read of others, the partition into blocks (elements=N row_axis=N
-//   parts=N), and its members.
-// - A loop lists what it leaves for others and needs of them, by which its links go (in, out,
-//   stack, variable: loop.h), and the plan of its body. The values of the body have indices of
-//   their own:
+//   for @EMPTY@. A copy has one value on each side. A fused instruction lists the values that its
+//   members write for other instructions, the values read of other instructions, the partition into
+//   blocks (elements=N row_axis=N parts=N), and its members.
+// - A loop lists the values that it leaves for and needs of other instructions, the links to these
+//   values (in, out, stack, variable: loop.h), and the plan of its body. The values of the body
+//   have indices of their own:
 //     loop while [n#4 int64 [1] @0] from [i#0, c#1] block=0 {
 //       runs condition_feed=1 max=1000
 //       in carried 0 input=0
@@ -42,7 +42,7 @@
 // - After an instruction of a body that runs on the rows of many iterations at once, follows
 //   `before` or `after` (Batching).
 // - After an instruction follow its workspaces, as in `workspaces=[64 @128, 32]`; `position=N`
-//   unless it is one more than that of the instruction before; `block=N` unless that is 0; and
+//   unless it is the position of the instruction before plus 1; `block=N` unless that is 0; and
 //   `id=N` unless that is the position. A copy is for the op at its position, or for the nearest
 //   one.
 // - Where the program was made (CreationSite) is left out, as are Plan::recomputed, LoDs and

@@ -21,7 +21,7 @@ class ValueId {
 
   // Whether it names a value.
   constexpr explicit operator bool() const { return index_ >= 0; }
-  // The place of the value in tables. Requires that it names one.
+  // The place of the value in tables. Requires that the id names a value.
   constexpr size_t index() const { return static_cast<size_t>(index_); }
 
   // No value comes before all others, which are in the order of their places.

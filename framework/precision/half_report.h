@@ -12,8 +12,8 @@ namespace skiff {
 // Why an op with floats computes in float32 in a program of half.
 enum class Float32Reason {
   kRule,    // its OpDef::precision is kHigh
-  kInput,   // it follows its largest inputs, of which one is float32
-  kResult,  // it follows its inputs, but a result must be float32, such as the loss
+  kInput,   // the op follows its largest inputs, and at least one is float32
+  kResult,  // the op follows its inputs, but a result must be float32, such as the loss
   kNamed,   // an attribute of it names float32 (AttrDef::names_dtype)
   kKept,    // PrecisionOptions::keep_float32 has it
 };

@@ -33,7 +33,7 @@ namespace skiff {
 //
 // `results`: variables of the root block that stay float32, such as the loss.
 //
-// Throws what PrecisionChoice throws, and an Error for a program whose shape rules refuse it. The
+// Throws the Errors of PrecisionChoice, and an Error for a program that its shape rules refuse. The
 // programs are then unchanged.
 HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& options,
                          const std::set<std::string>& results, Program* main, Program* startup);
@@ -41,8 +41,8 @@ HalfReport RewriteToHalf(const OpRegistry& registry, const PrecisionOptions& opt
 // The same for a program that is only evaluated. Parameters become half with
 // PrecisionLevel::kParameters, but have no master weights: whoever loads or saves the program gives
 // them rounded values. So become persistables that ops update and that all ops read in half, such
-// as caches of keys and values. Entries of keep_float32 that fit nothing are passed over: what they
-// name may be in the training alone.
+// as caches of keys and values. Entries of keep_float32 that fit nothing are passed over: they may
+// name variables of the training alone.
 HalfReport RewriteForInference(const OpRegistry& registry, const PrecisionOptions& options,
                                const std::set<std::string>& results, Program* program);
 

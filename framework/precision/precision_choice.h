@@ -3,10 +3,11 @@
 //
 // - An op whose rule is kLow computes in half.
 // - An op whose rule is kFollow computes in half if its largest float inputs and all of its results
-//   are half. Smaller inputs, such as a mask, take the dtype of what they are combined with, and so
-//   do parameters and constants.
+//   are half. Smaller inputs (such as a mask), parameters and constants take the dtype of the
+//   inputs that they are combined with.
 // - An op whose rule is kHigh computes in float32. Its results are half if its inputs are half and
-//   all that becomes of the results ends in ops with kLow: it then rounds what these would round.
+//   all uses of the results end in ops with kLow: the op then rounds where the ops with kLow would
+//   round.
 // - A variable is half if all ops that write the variable compute in half. Ops that make constants
 //   don't count. So a variable of a loop has one dtype, inside and outside. An array is half only
 //   if, in addition, all ops that read it take half. A feed that an op overwrites stays float32.
@@ -38,7 +39,7 @@ struct FloatArgument {
   std::string slot_name;
   size_t index = 0;     // within the slot
   size_t variable = 0;  // in PrecisionChoice::variables
-  // Of what a loop takes: the variable inside whose dtype it must have; -1: none.
+  // For a value that a loop takes: the variable inside with the same dtype; -1: none.
   int like = -1;
 };
 
@@ -64,13 +65,13 @@ struct FloatVariable {
   Block* block = nullptr;       // that declares it
   std::vector<size_t> writers;  // in PrecisionChoice::ops, in order
   std::vector<size_t> readers;
-  // Whether an op that runs a block sets it: a variable inside, before each iteration, or one
-  // outside, from those inside.
+  // Whether an op that runs a block sets the variable: a variable inside, before each iteration, or
+  // a variable outside, from variables inside.
   bool is_set_by_loop = false;
   size_t set_at = 0;  // the position in `block` from which it is there then
-  size_t group = 0;   // variables of one group have one dtype
+  size_t group = 0;   // variables of a group have the same dtype
   bool is_half = false;
-  // Whether all that becomes of it ends in ops that round it.
+  // Whether all uses of the variable end in ops that round it.
   bool is_rounded = false;
 };
 
@@ -99,7 +100,7 @@ class PrecisionChoice {
   // The ops with float32 arguments. The ops of a block follow the op that runs it.
   const std::vector<FloatOp>& ops() const { return ops_; }
   const std::vector<FloatVariable>& variables() const { return variables_; }
-  // Returns whether the op takes or makes half in one of its arguments.
+  // Returns whether the op has half in the argument.
   bool IsHalfIn(const FloatOp& op, const FloatArgument& argument) const;
   // Returns why an op with FloatOp::Mode::kFloat32 has that mode.
   HalfReport::Float32Op WhyFloat32(const FloatOp& op) const;

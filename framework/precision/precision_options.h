@@ -26,8 +26,8 @@ struct PrecisionOptions {
   // What computes in float32 whatever its rule says: types of ops ("softmax"), and parts of the
   // name scopes of ops or of the names of parameters that they read ("decoder_").
   std::vector<std::string> keep_float32 = {};
-  // Unset: that of LossScaling's defaults for float16, none for bfloat16, whose range is that of
-  // float32. With any, updates whose gradients aren't finite are skipped.
+  // Unset: the default LossScaling for float16, none for bfloat16, which has the range of float32.
+  // With any, updates whose gradients aren't finite are skipped.
   std::optional<LossScaling> loss_scaling = {};
 };
 

@@ -6,13 +6,13 @@
 //   CompiledProgram step = exe.Compile(main, {.tuner = tuner});
 //
 // When a plan is prepared, each op whose shapes and layouts more than one candidate accepts is
-// timed once; ops of equal key (tuning_key.h) share the result, in this plan and in others. The
-// candidate that would run without a tuner (KernelByRule) stays unless another is faster by more
-// than 5 %. A candidate that is a reference, or whose scratch memory isn't modest, is timed only if
-// it is the rule's.
+// timed once; ops of equal key (tuning_key.h) share the result, in all plans. The candidate that
+// would run without a tuner (KernelByRule) stays unless another is faster by more than 5 %. A
+// candidate that is a reference, or whose scratch memory isn't modest, is timed only if it is the
+// rule's.
 //
 // Two timings may disagree, and kernels differ in the last bits. To repeat a run to the bit, keep
-// choices() with it and give them to FixChoices of the next run's tuner.
+// the choices() and give them to FixChoices of the next run's tuner.
 //
 // Only one thread at a time may use a tuner: the one that prepares plans. Several executors may
 // share one.
@@ -74,9 +74,9 @@ class KernelTuner {
 
   const OpRegistry& registry() const;
 
-  // Returns the candidate to run: the fixed one, or the remembered one, or else the fastest.
-  // Returns the rule's for an op that can't be tried on made-up data: one that draws numbers,
-  // checks data, has a side effect, reads ragged rows or doesn't run on the CPU. Throws an Error
+  // Returns the candidate to run: the fixed, else the remembered, else the fastest. Returns the
+  // rule's for an op that can't be tried on made-up data: an op that draws numbers, checks data,
+  // has a side effect, reads ragged rows or doesn't run on the CPU. Throws an Error
   // (kFailedPrecondition) if a fixed candidate doesn't exist or doesn't accept the op, and what
   // KernelByRule, the kernels and AtomicWriteFile throw.
   const KernelDef& Choose(const TuningRequest& request);

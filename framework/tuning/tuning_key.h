@@ -14,8 +14,8 @@ namespace internal {
 // An op whose kernels are to be timed.
 struct TuningRequest {
   const OpContext& context;
-  // By input: whether its data stays the same from run to run, so that forms derived from it are
-  // made once (parameters in evaluation).
+  // By input: whether the data stays the same from run to run, so that derived forms are made once
+  // (parameters in evaluation).
   std::vector<bool> is_constant;
 };
 
@@ -34,7 +34,7 @@ std::string TuningKey(const TuningRequest& request);
 std::string_view WithoutThreads(std::string_view key);
 
 // For people: "conv2d [64, 16, 32, 32] blocked16, [16, 16, 3, 3]", the type with the shapes of the
-// inputs and those of their layouts that aren't plain.
+// inputs and the layouts other than plain.
 std::string ShortTuningKey(const TuningRequest& request);
 
 }  // namespace skiff

@@ -29,8 +29,8 @@ struct ReadNpzOptions {
 // - (kNotFound, kIo) as InputFile,
 // - as EntriesOf for a name that the archive doesn't have,
 // - (kDataLoss) for anything but a .npz: not a zip archive, a CRC that doesn't match, an entry
-//   without `.npy`, an entry twice, entries that overlap, one that isn't exactly an array; and as
-//   TakeLoDEntries,
+//   without `.npy`, an entry twice, overlapping entries, an entry that isn't exactly an array; and
+//   as TakeLoDEntries,
 // - (kUnimplemented) for other dtypes,
 // - (kOutOfRange), before reading an array, if they exceed the size of the file by more than
 //   `limit_bytes`.

@@ -13,8 +13,8 @@ namespace skiff {
 // Tensors by name, as files hold them.
 using TensorMap = std::map<std::string, Tensor>;
 
-// The names of the arrays to read; whatever else the file holds isn't looked at: files of others
-// hold arrays that Skiff can't read beside those that it can. None: all arrays.
+// The names of the arrays to read; other arrays of the file aren't looked at: files of other
+// programs may hold arrays that Skiff can't read. None: all arrays.
 using ArrayNames = std::optional<std::vector<std::string>>;
 
 }  // namespace skiff
