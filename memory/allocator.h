@@ -57,8 +57,8 @@ class Allocator {
 // place.
 Allocator& AllocatorOf(Place place);
 
-// While it exists, this thread gets no Buffer with more bytes: an Error (kUnimplemented). For work
-// that is to stay small whatever the numbers in it are.
+// While a BufferLimit exists, its thread gets no Buffer with more bytes: an Error (kUnimplemented).
+// For work that is to stay small whatever the numbers in it are.
 class BufferLimit {
  public:
   explicit BufferLimit(int64_t bytes);

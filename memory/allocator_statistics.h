@@ -1,4 +1,4 @@
-// Statistics of an allocator, and tags that say what its blocks are for.
+// Statistics of an allocator, and tags for the purposes of its blocks.
 #pragma once
 
 #include <array>

@@ -1,12 +1,12 @@
-// Placement of groups of arena buffers. A group is one large buffer whose slices have lives of
-// their own.
+// Placement of groups of arena buffers. A group is one large buffer whose slices have separate
+// lives.
 //
 // A group is a rigid piece with holes. Other buffers may use the space between its slices, and the
 // space of a slice before its life begins and after it ends. Groups are placed first, each as low
 // as the earlier ones allow; the quick orders (arena_orders.h) then place all other buffers around
 // them. This is done four times: with the largest and with the smallest group placed first, and
 // from the bottom and from the top of the arena. From the top, the slices that come to life first
-// can be the ones nearest to the end, so that the space they leave is contiguous with the rest.
+// can be nearest to the end, so that they leave space contiguous with the rest.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 //   training step, come out at or near the lower bound.
 // - Greedy: by size, by area, by length of life (Pisarchyk & Lee, arXiv 2001.03288, offset
 //   calculation) and by the load of the busiest instant. Each buffer takes the lowest or the
-//   smallest gap among the placed buffers whose lives meet its own.
+//   smallest gap among the placed buffers with a life that meets the buffer's.
 //
 // The first two take O(n log n) time plus the gaps they look at. The greedy orders visit every pair
 // of buffers whose lives meet. A budget of work units bounds everything: for thousands of buffers
@@ -29,7 +29,7 @@ struct OrderedPlacement {
 
 // Returns the best placement of all orders, the first of at most `enough_bytes` if there is one.
 // All buffers must have bytes, of which at most 2^60 are live at once. `fixed_offsets` is empty or
-// has one entry per buffer; a buffer whose entry isn't negative is placed at that offset, which
+// has one entry per buffer; a buffer whose entry isn't negative is placed at this offset, which
 // must be below 2^61, and all others around it.
 OrderedPlacement PlaceInOrders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
                                std::span<const int64_t> fixed_offsets = {});

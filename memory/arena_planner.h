@@ -30,8 +30,8 @@ struct ArenaBuffer {
 struct ArenaPlan {
   std::vector<int64_t> offsets;  // one per buffer
   int64_t planned_bytes = 0;     // the size of the arena
-  // The lower bound: the most bytes live at one instant. (A group is another bound: if few of its
-  // slices are live at once, an arena that must hold it can't come near this one.)
+  // The lower bound: the most bytes live at one instant. (A group is another bound: if few slices
+  // are live at once, an arena that must hold the group can't come near max_live_bytes.)
   int64_t max_live_bytes = 0;
 };
 
@@ -49,7 +49,7 @@ struct ArenaPlanOptions {
 };
 
 // Returns a plan. Without a time limit it depends on the arguments only. Throws Error
-// - (kInvalidArgument) for negative bytes, an alignment that isn't a power of two, a life that ends
+// - (kInvalidArgument) for negative bytes, an alignment other than a power of two, a life that ends
 //   before it begins, a negative or unaligned group_offset, and two buffers of a group, named by
 //   index, that share a byte at some instant;
 // - (kResourceExhausted) if more than 2^60 bytes are live at once or in one group, or more than

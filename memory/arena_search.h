@@ -3,19 +3,19 @@
 // The search considers only pushed-down placements, in which every buffer is at offset 0 or
 // directly on top of another (Moffitt, "MiniMalloc: A Lightweight Memory Allocator for
 // Hardware-Accelerated Machine Learning", ASPLOS 2023: canonical solutions). That loses nothing,
-// since pushing buffers down keeps a placement valid. It builds them from the bottom, as strip
-// packing by the skyline does (Burke, Kendall, Whitwell, "A New Placement Heuristic for the
-// Orthogonal Stock-Cutting Problem", Operations Research 52(4), 2004), but may continue with any
-// valley:
+// since pushing buffers down keeps a placement valid. The search builds placements from the bottom,
+// as strip packing by the skyline does (Burke, Kendall, Whitwell, "A New Placement Heuristic for
+// the Orthogonal Stock-Cutting Problem", Operations Research 52(4), 2004), but may continue with
+// any valley:
 //
 // - A valley is a run of instants of equal height between higher walls. A buffer on its floor must
-//   live within it, so few buffers can be its leftmost one, and few its rightmost. The search fills
-//   the valley with the fewest choices first.
+//   live within the valley, so few buffers can be the leftmost there, and few the rightmost. The
+//   search fills the valley with the fewest choices first.
 // - Space left free under the skyline is lost for good. An instant can lose no more than its slack:
 //   the capacity less all bytes live at that instant. Where the slack is 0, only buffers that fit
 //   exactly are choices.
-// - Only buffers that live between two walls can fill the space between them, up to the height of
-//   the lower one. If they are too few, the search abandons the state.
+// - Only buffers that live between two walls can fill the space between the walls, up to the height
+//   of the lower wall. If they are too few, the search abandons the state.
 // - If no unplaced buffer spans a boundary between instants, the two sides are solved separately.
 // - The search remembers a failed state by the buffers left to place and the skyline, so a state is
 //   recognised whatever the order that led to it.

@@ -26,7 +26,8 @@ struct ArenaRequest {
   ArenaLife life;
 };
 
-// Buffers whose offsets are given. Each blocks its space for every buffer whose life meets its own.
+// Buffers whose offsets are given. Each blocks its space for every buffer whose life meets the
+// fixed buffer's.
 class FixedBuffers {
  public:
   // Holds the buffers whose offset isn't negative. Keeps a reference to `lives`, which may change.
@@ -35,9 +36,9 @@ class FixedBuffers {
 
   bool empty() const { return fixed_.empty(); }
 
-  // Returns an offset in [begin, end) where the request fits between the fixed buffers whose lives
-  // meet its own, in the lowest or the smallest gap; -1 if there is none. Adds the number of
-  // buffers examined to *steps.
+  // Returns an offset in [begin, end) where the request fits between the fixed buffers with lives
+  // that meet the request's, in the lowest or the smallest gap; -1 if there is none. Adds the
+  // number of buffers examined to *steps.
   int64_t PlaceBeside(int64_t begin, int64_t end, const ArenaRequest& request, GapFit fit,
                       int64_t* steps) const;
 

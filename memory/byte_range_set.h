@@ -24,7 +24,7 @@ class ByteRangeSet {
   void Erase(ByteRange range);
   // Returns how many bytes of the range are in the set.
   int64_t CountIn(ByteRange range) const;
-  // Return the parts of the range that are in the set, and those that aren't, in ascending order.
+  // Return the parts of the range inside and outside the set, in ascending order.
   std::vector<ByteRange> Within(ByteRange range) const;
   std::vector<ByteRange> MissingWithin(ByteRange range) const;
 

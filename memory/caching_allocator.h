@@ -4,8 +4,8 @@
 // - Best fit: the smallest free block that is large enough, the lowest of equals. The remainder is
 //   split off; a freed block merges with its free neighbours in the segment. Small freed blocks may
 //   first be parked for requests of exactly their size.
-// - Each size class has segments of its own, so that a long-lived small block doesn't keep a large
-//   one from merging again.
+// - Each size class has its own segments, so that a long-lived small block doesn't keep a large
+//   block from merging again.
 // - Each stream has its own blocks. The next allocation of the same stream may take a freed block
 //   at once, since a stream executes its work in order. A block that other streams used, too, waits
 //   for their events.
@@ -45,9 +45,9 @@ struct BlockClass {
   // if this is 0. If the source commits memory later, a segment costs only addresses.
   int64_t segment_bytes = 0;
   // How many bytes of freed blocks to park per stream: to keep unmerged for requests of exactly
-  // their size, which is cheaper than merging and splitting. Before more memory is taken, they are
-  // merged if they exceed half of this; before an allocation fails, all are. Only for a class with
-  // a bound.
+  // their size, which is cheaper than merging and splitting. Before more memory is taken, parked
+  // blocks are merged if they exceed half of the limit; before an allocation fails, all are. Only
+  // for a class with a bound.
   int64_t max_parked_bytes = 0;
   int64_t rounding = kBufferAlignment;   // block sizes are multiples of this, in bytes
   int64_t alignment = kBufferAlignment;  // of block addresses; a power of two
@@ -62,8 +62,8 @@ struct CachingOptions {
   // The most free memory to keep of what could be returned to the system.
   int64_t max_cached_bytes = kUnbounded;
   // If bounded: before taking more memory, the allocator returns enough cached memory that reserved
-  // bytes exceed the peak of bytes in blocks by at most this. So caching never costs more than this
-  // on top of what was needed at once at the peak.
+  // bytes exceed the peak of bytes in blocks by at most this. So on top of the bytes needed at once
+  // at the peak, caching costs at most this number.
   int64_t slack_beyond_peak_bytes = kUnbounded;
   // Under AddressSanitizer, the number of poisoned bytes after each block of host memory, which
   // reveal writes past its end. Ignored otherwise.
@@ -114,8 +114,8 @@ class CachingAllocator final : public Allocator {
 
   SegmentBlock* AddSegment(BlockPool* pool, int64_t bytes);
   bool Commit(MemorySegment* segment, ByteRange range);
-  // Returns to the system what it can take of a free block. The block is deleted if it was a whole
-  // segment.
+  // Returns to the system the part of a free block that the system can take. The block is deleted
+  // if it was a whole segment.
   void GiveBackBlock(SegmentBlock* block);
   // Returns at least `bytes` of free memory to the system, or all of it, except that of `kept`.
   void GiveBack(int64_t bytes, const SegmentBlock* kept = nullptr);
@@ -136,7 +136,7 @@ class CachingAllocator final : public Allocator {
   void HandOut(SegmentBlock* block, int64_t bytes, MemoryTag tag);
   void AddReserved(int64_t bytes);
 
-  // These free the blocks whose streams are done.
+  // Free the blocks whose streams are done.
   void AwaitStreams(SegmentBlock* block);
   void CollectDone();
   void WaitForStreams();
@@ -145,8 +145,8 @@ class CachingAllocator final : public Allocator {
   const CachingOptions options_;
   const std::unique_ptr<StreamEvents> events_;
   mutable std::mutex mutex_;
-  // Provides the memory of all containers below that grow and shrink with the blocks. It keeps what
-  // it has taken from the heap.
+  // Provides the memory of all containers below that grow and shrink with the blocks. It keeps all
+  // memory taken from the heap.
   std::pmr::unsynchronized_pool_resource memory_;
   std::map<std::pair<void*, size_t>, BlockPool> pools_;  // by stream and class
   FreeBlockIndex index_{&memory_};

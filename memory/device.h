@@ -20,7 +20,7 @@ class DeviceEvent {
   // if it never was. Throws Error (kIo) if something of it failed.
   virtual void Wait() = 0;
   // Returns the seconds that the device took from `earlier`, another event of the same device, to
-  // this one. Both have been recorded and have passed.
+  // this event. Both have been recorded and have passed.
   virtual double SecondsSince(const DeviceEvent& earlier) const = 0;
 };
 
@@ -72,7 +72,7 @@ class Device {
   virtual Allocator& allocator() = 0;
   // Returns the process-wide allocator of page-locked memory of the CPU, which the device copies to
   // and from asynchronously. A block used by copies on a stream needs Allocator::RecordUse, unless
-  // its owner waits for them before it frees the block.
+  // its owner waits for the copies before it frees the block.
   virtual Allocator& pinned_allocator() = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream() = 0;
   virtual std::unique_ptr<DeviceEvent> MakeEvent() = 0;
@@ -90,7 +90,7 @@ Device& DeviceOf(Place place);
 // Error (kAlreadyExists) if one was added before.
 void AddDevice(Place place, std::unique_ptr<Device> device);
 
-// Copies bytes between any two places by Device::CopyNow. One of them isn't the CPU.
+// Copies bytes between any two places by Device::CopyNow. At least one place isn't the CPU.
 void CopyBytes(void* to, Place to_place, const void* from, Place from_place, size_t bytes);
 
 }  // namespace skiff

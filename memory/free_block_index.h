@@ -33,7 +33,7 @@ struct SegmentBlock {
   SegmentBlock* previous = nullptr;
   SegmentBlock* next = nullptr;
 
-  // If free: the bytes from the first aligned one on, those without memory, and those that the
+  // If free: the bytes from the first aligned one on; the bytes without memory; the bytes that the
   // system can take back.
   bool is_free = false;
   int64_t usable_bytes = 0;
@@ -72,7 +72,7 @@ struct ByReleasableBytes {
   }
 };
 
-// The free blocks of one class and one stream.
+// The free blocks of a class and a stream.
 struct BlockPool {
   using FreeBlocks = std::pmr::set<SegmentBlock*, ByUsableBytes>;
 
@@ -100,12 +100,12 @@ class FreeBlockIndex {
  public:
   explicit FreeBlockIndex(std::pmr::memory_resource* memory) : releasable_(memory) {}
 
-  // Marks a block as free and adds it to its pool and to the blocks that can be given back.
+  // Marks a block as free and adds it to the block's pool and to the blocks that can be given back.
   void List(SegmentBlock* block);
   void Unlist(SegmentBlock* block);
 
-  // Returns the smallest block other than `kept` that can give back `bytes`, else the one that can
-  // give back most, else nullptr.
+  // Returns the smallest block other than `kept` that can give back `bytes`, else the block that
+  // can give back most, else nullptr.
   SegmentBlock* BestToRelease(int64_t bytes, const SegmentBlock* kept) const;
   int64_t releasable_bytes() const { return releasable_bytes_; }
 

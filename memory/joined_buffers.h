@@ -3,9 +3,9 @@
 // If one buffer dies exactly where another of the same size is born, the second may well take the
 // place of the first. The same holds for two stacks of buffers with equal lives whose sizes have
 // equal sums. Where sizes are arbitrary numbers, such a match is rarely a coincidence: a cut once
-// made two buffers out of one. So a search for a tight placement first treats them as one
-// rectangle, and joins rectangles that match in turn. This is a guess: if the joined buffers don't
-// fit, the original ones still may.
+// made two buffers out of one. So a search for a tight placement first treats two matching buffers
+// as one rectangle, and joins rectangles that match in turn. This is a guess: if the joined buffers
+// don't fit, the original ones still may.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class JoinedBuffers {
  private:
   struct Node {
     SearchBuffer buffer;
-    bool is_joined = false;  // part of a later node
-    bool is_stack = false;   // the second part is on top of the first; else it follows it in time
+    bool is_joined = false;       // part of a later node
+    bool is_stack = false;        // the second part is on top of the first; else it follows in time
     int32_t parts[2] = {-1, -1};  // nodes; -1: an input buffer
   };
   // Up to three buffers with the same life.

@@ -3,8 +3,8 @@
 // If all capacity is in use just before and just after a boundary, the new buffers take exactly the
 // space that the dying ones leave. If the sizes have few coincident sums, both sides fall apart
 // into blocks, the smallest groups with equal sums. In a placement, each block is one interval,
-// which its dying buffers fill on one side and its new ones on the other, with nothing else
-// between. This settles early what a search would find out only many buffers later. It is a guess
+// filled by its dying buffers on one side and by its new buffers on the other, with nothing else
+// between. A search by buffers alone would find this out only many buffers later. It is a guess
 // where sums coincide by accident, since two blocks might interleave. So a search that uses it
 // proves nothing by failing.
 #pragma once

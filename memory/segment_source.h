@@ -9,7 +9,8 @@ namespace skiff {
 // A kind of memory, taken and returned in segments. One thread at a time may call it.
 //
 // If commit_granularity() is positive, Reserve provides addresses only; Commit and Decommit map
-// memory to ranges of them and take it away. Decommitted memory loses its contents.
+// memory to ranges of the addresses and take the memory away. Decommitted memory loses its
+// contents.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
@@ -17,7 +18,7 @@ class SegmentSource {
   // Returns a segment of `bytes` bytes whose address is a multiple of `alignment` (a power of two),
   // or nullptr; failure() then says why.
   virtual void* Reserve(int64_t bytes, int64_t alignment) = 0;
-  // Takes back a whole segment. Nothing may use it, and nothing of it may be committed.
+  // Takes back a whole segment. Nothing may use the segment, and no part may be committed.
   virtual void Release(void* segment, int64_t bytes) noexcept = 0;
 
   // Returns 0 if a segment has memory from Reserve to Release. Otherwise segment sizes, and the

@@ -57,8 +57,8 @@ class SkylineSearch {
     int64_t right_wall = 0;
     int64_t depth() const { return (left_wall < right_wall ? left_wall : right_wall) - floor; }
   };
-  // What to do with a valley: place a buffer on its floor as its leftmost or rightmost one, or
-  // leave it empty (buffer < 0).
+  // What to do with a valley: place a buffer on its floor as the leftmost or rightmost buffer, or
+  // leave the valley empty (buffer < 0).
   struct Choice {
     int32_t buffer;
     bool is_rightmost;
@@ -126,7 +126,7 @@ class SkylineSearch {
   std::vector<int64_t> height_;    // of the skyline
   std::vector<int64_t> slack_;     // what may still be lost
   std::vector<int32_t> live_;      // unplaced buffers that live then
-  std::vector<int32_t> crossing_;  // those of them that live at the next instant, too
+  std::vector<int32_t> crossing_;  // the current buffers that live at the next instant, too
   std::vector<int32_t> first_born_, first_dying_;  // where the lists below begin
   std::vector<int32_t> born_, dying_;              // buffers
   MatchedBoundaries matched_;
@@ -135,7 +135,7 @@ class SkylineSearch {
   std::vector<Choice> choices_;  // of all frames, one after the other
   std::vector<Range> parts_;     // the same
   std::vector<Change> trail_;
-  std::vector<uint64_t> failed_;  // keys by their low bits; a newer one replaces an older one
+  std::vector<uint64_t> failed_;  // keys by their low bits; a newer key replaces an older key
   size_t failures_ = 0;
   int64_t nodes_ = 0;
   int64_t steps_ = 0;

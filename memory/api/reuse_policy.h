@@ -1,10 +1,10 @@
 // Policies by which buffers share the memory of an arena: Fluid's, which pass a dead buffer's
 // memory on to a later buffer as a whole, and, for comparison with them, planning of offsets.
 //
-// Each policy allows all sharing that the policies before it allow, and no plan is larger than one
-// of theirs. Policies choose greedily, buffer by buffer, so a policy that allows more can do worse:
-// a small buffer may take a large dead one, which a later buffer of that very size then lacks.
-// Where this happens, the result is the smaller plan of an earlier policy.
+// Each policy allows all sharing that the policies before it allow. Its plan is no larger than
+// theirs. Policies choose greedily, buffer by buffer, so a policy that allows more can do worse: a
+// small buffer may take a large dead buffer's bytes, which a later buffer of exactly this size then
+// lacks. Where this happens, the result is the smaller plan of an earlier policy.
 #pragma once
 
 #include <string_view>
