@@ -13,9 +13,9 @@ struct LengthBatchOptions {
   // A batch has as many samples as fit into both limits, but at least one.
   int64_t batch_size = 64;
   int64_t most_tokens = 4096;
-  // Shuffled samples are sorted by length in parts of so many batches, and each batch is of one
-  // part, so that its samples are about as long as each other: a recurrence over them then takes
-  // fewer steps. The batches are shuffled again. 1: no sorting.
+  // Shuffled samples are sorted by length in parts of so many batches. A batch is of one part, so
+  // its samples are about equally long: a recurrence over them then takes fewer steps. The batches
+  // are shuffled again. 1: no sorting.
   int64_t sorted_batches = 16;
   bool shuffle = false;  // otherwise the order is that of the samples, unsorted
   uint64_t seed = 0;     // of the shuffling
@@ -42,7 +42,7 @@ class BatchListReader : public Reader {
 
   // Returns the numbers of the samples of each batch of an epoch.
   virtual std::vector<Samples> BatchesOf(int64_t epoch) const = 0;
-  // Makes the batch of these samples, but for Batch::samples.
+  // Makes the batch of these samples, except Batch::samples.
   virtual void Read(const Samples& samples, int64_t epoch, Batch* batch) const = 0;
 
  private:

@@ -52,15 +52,15 @@ class TrainingControl {
   bool is_stopped_ = false;
 };
 
-// What a callback throws comes out of Trainer::Run. The newest checkpoint is then what it was
-// before, and Resume repeats the steps since. Callbacks are called in the thread of the trainer.
+// What a callback throws comes out of Trainer::Run. The newest checkpoint then stays the newest,
+// and Resume repeats the steps since. Callbacks are called in the thread of the trainer.
 class Callback {
  public:
   virtual ~Callback() = default;
 
   // Is called after each step, before the checkpoint of the step, if there is one.
   virtual void OnStep(const StepReport& /*report*/, TrainingControl* /*control*/) {}
-  // Is called after each evaluation of an epoch: that of the parameters, then that of their
+  // Is called after each evaluation of an epoch: the evaluation of the parameters, then of their
   // averages.
   virtual void OnEvaluation(const EvaluationReport& /*report*/, TrainingControl* /*control*/) {}
   // Is called after the evaluations of an epoch, before its checkpoint. The record is the line of

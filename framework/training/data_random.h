@@ -1,9 +1,9 @@
-// The random numbers of the data that a training reads: generated samples, their order, their
-// changes.
+// The random numbers of the data that a training reads: the contents, order and changes of
+// generated samples.
 //
-// They are drawn with the training's seed, like those of its programs, but are never the same
-// numbers: the ids of their streams have a bit that no op's id has. (Op ids count from 0, and the
-// highest bit says whether a program trains: see docs/determinism.md.)
+// Data and programs draw with the training's seed, but never the same numbers: the ids of data
+// streams have a bit that no op's id has. (Op ids count from 0, and the highest bit says whether a
+// program trains: see docs/determinism.md.)
 #pragma once
 
 #include <cstdint>

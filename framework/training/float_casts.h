@@ -9,7 +9,7 @@
 
 namespace skiff::training {
 
-// Returns whether weights of the dtype can be cast to another one of these dtypes.
+// Returns whether weights of the dtype can be cast to another such dtype.
 inline bool IsFloat32OrHalf(DType dtype) { return dtype == DType::kFloat32 || IsHalf(dtype); }
 
 struct FloatCast {

@@ -23,8 +23,8 @@ std::unique_ptr<Program> MakeHalfModel(const Program& model, const PrecisionOpti
 void CastToDeclared(const Program& program, Executor* executor);
 
 // Returns an executor on the CPU whose scope has the program's persistables in the dtypes that the
-// program declares. The values are those of `scope`; where it holds a parameter in half, and master
-// weights of it, these are rounded.
+// program declares. The values are those of `scope`; where `scope` holds a parameter in half and
+// its master weights, the master weights are rounded.
 std::unique_ptr<Executor> ValuesFor(const Program& program, const Scope& scope);
 
 }  // namespace skiff::training

@@ -22,8 +22,8 @@ struct Metric {
   std::string weight = {};
   bool percent = false;  // printed as a percentage
   bool larger_is_better = false;
-  // In place of `variable` and `weight`: what is made of the values that these variables of the
-  // test program have in all batches of an evaluation. No such metric is reported of the training's
+  // In place of `variable` and `weight`: the result of all values that the named variables of the
+  // test program have in the batches of an evaluation. No such metric is reported of the training's
   // own batches. nullptr: none.
   std::shared_ptr<StreamingMetric> streaming = nullptr;
   std::vector<std::string> streamed = {};

@@ -47,7 +47,7 @@ std::optional<LossScaling> LossScalingFromText(const std::string& text);
 
 struct OptimizationOptions {
   std::string optimizer = "momentum";  // one of optimizer::OptimizerNames()
-  // Of the optimizer, by name; what isn't there has its default (NamedOptimizer).
+  // Of the optimizer, by name; an option that is missing has its default (NamedOptimizer).
   std::map<std::string, double> optimizer_options = {};
   float learning_rate = 0.1f;
   ScheduleKind schedule = ScheduleKind::kCosine;
@@ -57,7 +57,8 @@ struct OptimizationOptions {
   bool skip_non_finite = false;  // leaves out updates with a gradient that isn't finite
   // The rate grows linearly over these first updates. -1: over the first tenth of all.
   int64_t warmup_updates = 0;
-  // The optimizer's own decay if it has one (adamw, lamb, lars_momentum), else L2 regularization.
+  // The optimizer's own decay, if there is one (adamw, lamb, lars_momentum), else L2
+  // regularization.
   float weight_decay = 1e-4f;
   std::vector<std::string> exclude_from_decay = {};  // parts of names; only for an own decay
   float clip_norm = 0.0f;                            // of all gradients together; 0: no clipping

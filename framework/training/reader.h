@@ -55,7 +55,7 @@ class Reader {
 
   // Returns what Restore needs to go on after the batch that Next returned last.
   virtual ReaderState state() const = 0;
-  // Throws an Error (kDataLoss) for a state that isn't one of a reader with these options. After an
+  // Throws an Error (kDataLoss) unless the state is from a reader with these options. After an
   // Error the reader is where it was.
   virtual void Restore(const ReaderState& state) = 0;
 

@@ -15,8 +15,8 @@ struct PlateauOptions {
   bool larger_is_better = false;
   double factor = 0.1;    // by which the rate is multiplied, in (0, 1)
   int64_t patience = 10;  // after so many values in a row that aren't better, the next one counts
-  // A value is better than the best one before if it differs by more than this margin, or by more
-  // than this share of the best one.
+  // A value is better than the best before if the difference exceeds this margin, or this share of
+  // the best value.
   double threshold = 1e-4;
   bool is_relative = true;  // the threshold is a share
   int64_t cooldown = 0;     // so many values after a reduction don't count as bad

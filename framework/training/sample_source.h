@@ -18,8 +18,8 @@ class SampleSource {
   virtual int64_t size() const = 0;
   // Returns what a sample consists of, with the shapes of one sample.
   virtual std::vector<FeedShape> fields() const = 0;
-  // Writes a sample as it is in this epoch into row `row` of the tensors of a batch, one for each
-  // field, of shape [batch size, field shape …]. `sample` is in [0, size()). May throw.
+  // Writes a sample as the given epoch has it into row `row` of the tensors of a batch, one for
+  // each field, of shape [batch size, field shape …]. `sample` is in [0, size()). May throw.
   virtual void Read(int64_t sample, int64_t epoch, int64_t row, std::span<Tensor> fields) const = 0;
 };
 

@@ -15,7 +15,7 @@ struct LabelledSequences {
 };
 
 struct SequenceReaderOptions {
-  // As in LengthBatchOptions, as is what they count: sequences, and their ids.
+  // As in LengthBatchOptions: counts of sequences and of their ids.
   int64_t batch_size = 64;
   int64_t most_tokens = 4096;
   int64_t sorted_batches = 16;

@@ -1,8 +1,8 @@
 // Tells a loop to stop when the process gets SIGINT (Ctrl-C) or SIGTERM.
 //
-// While one exists, the first signal is only noted; a second one ends the process. If there are
-// several, in as many threads, they all note it; when the last one goes, signals do again what they
-// did before the first one came.
+// While one exists, the first signal is only noted; a second one ends the process. If several
+// exist, in as many threads, each notes the signal; when the last one goes, signals have their
+// former effect again.
 #pragma once
 
 namespace skiff::training {

@@ -7,10 +7,10 @@
 //
 // A Trainer does so in its evaluations with Metric::streaming.
 //
-// What all of them take: scores are float32 or float64 and labels int64 or int32, on the CPU; the
-// first dim of each is the batch, and a last dim of 1 may follow where one number a sample is
-// expected. Add throws an Error (kInvalidArgument) for another number of tensors, other dtypes or
-// shapes, and a NaN among the scores, and (kOutOfRange) for a label that is no class. It takes
+// All metrics take the same dtypes: scores are float32 or float64 and labels int64 or int32, on the
+// CPU; the first dim of each is the batch, and a last dim of 1 may follow where one number a sample
+// is expected. Add throws an Error (kInvalidArgument) for another number of tensors, other dtypes
+// or shapes, and a NaN among the scores, and (kOutOfRange) for a label that is no class. It takes
 // nothing of the batch then.
 #pragma once
 
@@ -33,7 +33,7 @@ class StreamingMetric {
   virtual void Reset() = 0;
   // Takes the values of one batch.
   virtual void Add(std::span<const Tensor> values) = 0;
-  // Returns the metric of all batches since the last Reset; NaN if it isn't defined for them.
+  // Returns the metric of all batches since the last Reset; NaN if the batches don't define it.
   virtual double Value() const = 0;
 };
 
@@ -58,7 +58,7 @@ class TopKAccuracy final : public StreamingMetric {
 // What ConfusionMatrix::Value returns.
 enum class ClassScore { kAccuracy, kMacroPrecision, kMacroRecall, kMacroF1 };
 
-// How often a sample of one class was taken for one of another, and what follows from that.
+// How often a sample of class a was taken for class b, and numbers that follow from these counts.
 class ConfusionMatrix final : public StreamingMetric {
  public:
   static constexpr int64_t kMostClasses = 1 << 15;  // 8 GiB
@@ -79,9 +79,9 @@ class ConfusionMatrix final : public StreamingMetric {
 
   // The share of samples that were predicted right; NaN without samples.
   double Accuracy() const;
-  // Of one class: the share of samples that are of it, among those that were taken for it; the
-  // share of samples that were taken for it, among those that are of it; and the harmonic mean of
-  // both, 2 · precision · recall / (precision + recall). 0 where one divides by 0. Throw an Error
+  // Of one class: the share of samples of the class among the samples taken for it; the share of
+  // samples taken for the class among the samples of it; and the harmonic mean of both, 2 ·
+  // precision · recall / (precision + recall). 0 where one divides by 0. Throw an Error
   // (kOutOfRange) for what is no class.
   double Precision(int64_t of_class) const;
   double Recall(int64_t of_class) const;
@@ -105,15 +105,14 @@ class ConfusionMatrix final : public StreamingMetric {
 };
 
 // The area under the receiver operating characteristic: the probability that a sample of class 1
-// has a higher score than one of class 0, equal scores counting one half. NaN unless both classes
-// occur.
+// has a higher score than a sample of class 0, with equal scores counting 0.5. NaN unless both
+// classes occur.
 class Auc final : public StreamingMetric {
  public:
   // bins = 0: exact, by ranks; keeps each different score. Otherwise counts scores in [0, 1] by
-  // ⌊score · bins⌋, as the op auc of PaddlePaddle does with its num_thresholds, and takes those of
-  // one bin for equal: memory doesn't grow, and the error is at most half the share of pairs of
-  // both classes that have a bin in common. Throws an Error (kInvalidArgument) for a negative
-  // number.
+  // ⌊score · bins⌋, as the op auc of PaddlePaddle does with num_thresholds, and treats scores in
+  // one bin as equal: memory doesn't grow, and the error is at most half the share of pairs of both
+  // classes that have a bin in common. Throws an Error (kInvalidArgument) for a negative number.
   explicit Auc(int64_t bins = 0);
 
   void Reset() override { counts_.clear(); }
@@ -132,7 +131,7 @@ class Auc final : public StreamingMetric {
 class Perplexity final : public StreamingMetric {
  public:
   void Reset() override { sum_ = tokens_ = 0; }
-  // Takes the mean loss of a batch, one number, and its number of tokens, one number of any of the
+  // Takes the mean loss of a batch, one number, and the number of tokens, one number of any of the
   // dtypes.
   void Add(std::span<const Tensor> values) override;
   double Value() const override;

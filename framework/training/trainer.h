@@ -14,7 +14,7 @@
 //   learning_curve.svg   drawn again after each epoch
 //   .lock                held while a training writes there (framework/io/file_lock.h)
 //
-// A resumed training gives, bit for bit, what it would have given without the break: the checkpoint
+// A resumed training gives, bit for bit, the result of a training without the break: the checkpoint
 // holds parameters, optimizer states, step counters, the states of the reader and of the callbacks
 // and, if a tuner chose kernels, its choices. One thread uses a Trainer.
 #pragma once
@@ -53,8 +53,8 @@ struct TrainerOptions {
   std::vector<std::string> new_parameters = {};  // as of TakeWeights
   // Of the saved models, whatever the training computes in.
   PrecisionOptions saved_precision = {};
-  // Files that programs need beside the weights, such as a vocabulary: from their names to their
-  // contents. They are written into model/.
+  // Files that programs need beside the weights, such as a vocabulary: names and contents. They are
+  // written into model/.
   std::map<std::string, std::string> model_files = {};
   // Settings that must not change between a training and its continuation, by name. The trainer
   // adds "precision" and "precision_level" (program_precision.h) where they aren't there; a
@@ -66,12 +66,12 @@ struct TrainerOptions {
   // Settings that name files, by name: their forms and contents must not change. Checkpoints keep
   // the values, too, for whoever looks into them.
   std::map<std::string, FileSetting> file_settings = {};
-  // Are called in this order. Their states are known by their places in it.
+  // Are called in this order. A checkpoint identifies the callbacks' states by this order.
   std::vector<std::shared_ptr<Callback>> callbacks = {};
   bool is_terminal = false;        // of `out`
   Place place = Place::Default();  // where both programs run
-  // How both programs are compiled. With a tuner, which must be one of the default registry, all
-  // choices are made before the first step, so that every checkpoint holds them; the readers must
+  // How both programs are compiled. With a tuner, which must be made for the default registry, all
+  // choices are made before the first step, so every checkpoint holds all choices; the readers must
   // then know the shapes of their batches.
   CompileOptions compile = {};
 };
@@ -90,13 +90,13 @@ class Trainer {
  public:
   // Runs the startup program. All arguments outlive the trainer. `out` gets what a person reads.
   // Throws an Error (kInvalidArgument) for options out of range, for a reader that is nullptr, for
-  // a decisive metric that isn't one of the program's, and for a tuner with readers that don't know
-  // their batches. Also throws one for what would show after an epoch: if a metric is no variable
-  // of both programs or not one number, if the programs keep a variable that nothing gives a value,
-  // if the test program or the model declares a parameter in another dtype than the main program
-  // does (but a model may be float32 where there are master weights), if an entry of
-  // saved_precision.keep_float32 fits nothing in the main program (kNotFound), and if the model
-  // can't be saved (MakeInferenceProgram). And what TakeWeights throws.
+  // a decisive metric that the program lacks, and for a tuner if a reader doesn't know the shapes
+  // of its batches. Also throws an Error for mistakes that would show only after an epoch: if a
+  // metric is no variable of both programs or not one number, if the programs keep a variable that
+  // nothing gives a value, if the test program or the model declares a parameter in another dtype
+  // than the main program does (but a model may be float32 where there are master weights), if an
+  // entry of saved_precision.keep_float32 fits nothing in the main program (kNotFound), and if the
+  // model can't be saved (MakeInferenceProgram). And what TakeWeights throws.
   Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
           std::ostream* out);
   ~Trainer();

@@ -17,15 +17,15 @@
 
 namespace skiff::training {
 
-// Returns one line without its end. Numbers that JSON can't hold (NaN, infinity) become null.
+// Returns one line without a line end. Numbers that JSON can't hold (NaN, infinity) become null.
 std::string PrintTrainingRecord(const TrainingRecord& record);
 // The inverse; null gives NaN. Throws an Error (kDataLoss) for anything else.
 TrainingRecord ParseTrainingRecord(std::string_view line);
 
 class TrainingLog {
  public:
-  // Keeps the first `keep_epochs` epochs of an existing file, those that a resumed training has
-  // finished, and drops lines that are no records. 0: starts over. Errors as AtomicFile.
+  // Keeps the first `keep_epochs` epochs of an existing file (the epochs that a resumed training
+  // has finished) and drops lines that are no records. 0: starts over. Errors as AtomicFile.
   TrainingLog(std::string path, int64_t keep_epochs);
 
   // Writes the whole file, so that a crash leaves no half line. Errors as AtomicFile; the file is

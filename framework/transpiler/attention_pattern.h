@@ -32,7 +32,7 @@ struct AttentionForward {
   size_t dropout = PlanUses::kNobody;  // if there is one
 
   // What only the search for the gradient needs: the two products, values within, and the factors
-  // by which scale is the product, but for those of the products themselves.
+  // whose product is the scale, without the factors of the two products themselves.
   size_t score_product = PlanUses::kNobody;
   size_t value_product = PlanUses::kNobody;
   ValueId weights;  // of the softmax
@@ -45,7 +45,7 @@ struct AttentionForward {
 struct AttentionBackward {
   std::set<size_t> instructions;
   ValueId out_gradient;
-  ValueId query_gradient;  // none if nobody wants it, as the next ones
+  ValueId query_gradient;  // none if no instruction reads it, as below
   ValueId key_gradient;
   ValueId value_gradient;
   size_t value_product = PlanUses::kNobody;  // the gradient of the second product

@@ -8,13 +8,13 @@
 //   after: an op whose results are sums over rows that the body doesn't read, such as the gradients
 //   of weights. If it gives rows as well, it is split in two.
 //     while { dX, dW = mul_grad(X, W, dOut); … }
-//     Each iteration computes its dX, and keeps its X and dOut. dW is computed from those of many
-//     iterations at once.
+//     Each iteration computes its dX, and keeps X and dOut. dW is computed from the X and dOut of
+//     many iterations at once.
 //
-// The ops are those with a RowRule. It leaves alone what doesn't pay: an op whose rows in an
-// iteration have more bytes than its weights. Sums add up in another order, and products of more
-// rows may, too. The memory of the rows is a workspace of the loop, for each op at most twice that
-// of its weights.
+// The ops are those with a RowRule. An op runs unbatched if batching doesn't pay: if the op's rows
+// in an iteration have more bytes than its weights. Sums add up in another order, and products of
+// more rows may, too. The memory of the rows is a workspace of the loop, for each op at most twice
+// that of its weights.
 //
 // `changes`: instructions that run batched.
 #pragma once

@@ -1,5 +1,5 @@
 // Computes repeated expressions once. Of two instructions with the same op, attributes and input
-// values, it drops the second, whose readers then read the results of the first.
+// values, the pass drops the second, whose readers then read the results of the first.
 //
 //   before                              after
 //     #2 lr_a = scale(#1 lr)              #2 lr_a = scale(#1 lr)
@@ -26,7 +26,7 @@ namespace skiff {
 
 class CommonSubexpressionPass final : public PlanPass {
  public:
-  // Results up to this size are merged even if that keeps the first one alive longer.
+  // Results up to this size are merged even if the first result then lives longer.
   static constexpr int64_t kCheapBytes = 4096;
 
   std::string_view name() const override { return "common_subexpression"; }

@@ -1,5 +1,5 @@
-// Moves each optimizer update directly after the op that makes it possible, so that a gradient dies
-// as soon as it exists and its space serves the gradients of earlier layers.
+// Moves each optimizer update directly after the op that makes the update possible, so that a
+// gradient dies as soon as it exists and its space serves the gradients of earlier layers.
 //
 //   before                              after
 //     w2@GRAD = mul_grad(…, w2)           w2@GRAD = mul_grad(…, w2)
@@ -7,10 +7,10 @@
 //     w1      = sgd(w1, w1@GRAD)          w1@GRAD = mul_grad(…, w1)
 //     w2      = sgd(w2, w2@GRAD)          w1      = sgd(w1, w1@GRAD)
 //
-// An op never crosses an op that writes what it reads, reads what it writes, or writes what it
-// writes; an op that runs a sub-block does what the sub-block does. Ops with side effects stay, and
-// nothing crosses them. Throws an Error for a program that isn't well formed, as UsesOf does.
-// `changes`: ops moved.
+// An op never crosses another op if one writes a variable that the other reads or writes; an op
+// that runs a sub-block does what the sub-block does. Ops with side effects stay, and nothing
+// crosses them. Throws an Error for a program that isn't well formed, as UsesOf does. `changes`:
+// ops moved.
 #pragma once
 
 #include "framework/transpiler/pass.h"

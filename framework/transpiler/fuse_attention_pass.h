@@ -1,4 +1,4 @@
-// Makes one instruction of multi-head attention, and one of its gradient:
+// Makes one instruction of multi-head attention, and one of the gradient of the attention:
 //
 //   before (attention_pattern.h)             after
 //     q = transpose2(reshape2(query))          out = multihead_attention(query, key, value, mask)
@@ -15,9 +15,10 @@
 // are thirds of the columns of one value, cut by a split whose gradient is a concat, the
 // instructions read that value and write its gradient.
 //
-// It fuses nothing if anyone else reads what disappears (a fetch of the weights, a gradient that
-// isn't the attention's), if the mask wants a gradient, if dropout scales in evaluation or has a
-// Seed tensor, or if a kernel is forced on one of the ops. `changes`: instructions made.
+// It fuses nothing if any other instruction reads a vanishing value (a fetch of the weights, a
+// gradient other than the attention's), if the mask wants a gradient, if dropout scales in
+// evaluation or has a Seed tensor, or if a kernel is forced on a fused op. `changes`: instructions
+// made.
 #pragma once
 
 #include "framework/transpiler/pass.h"
@@ -29,8 +30,8 @@ class FuseAttentionPass final : public PlanPass {
   std::string_view name() const override { return "fuse_attention"; }
   // Rows are summed tile by tile, and the weights' gradients are shifted by sum(out · dout) instead
   // of by sum(w · dw). That has moved results by up to 6e-7 of their size. Only the gradient of a
-  // bias of the keys has no size of its own: it is 0 but for rounding, which was up to 4e-7 of the
-  // gradient of the keys' weights, and counts relative to the largest gradient (see Pass).
+  // bias of the keys has no size of its own: it is 0 except for rounding, which was up to 4e-7 of
+  // the gradient of the keys' weights, and counts relative to the largest gradient (see Pass).
   double tolerance() const override { return 1e-5; }
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };

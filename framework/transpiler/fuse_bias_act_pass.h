@@ -20,10 +20,10 @@
 //     ds = gelu_grad(s, dg)
 //     dx, db = elementwise_add_grad(ds)
 //
-// It fuses nothing if x has another rank than 2 to 5, if anyone else reads s, if an instruction in
-// between writes a variable that the fused one reads, or if a kernel is forced on one of the ops.
-// The gradients stay apart if anyone else reads ds or, with relu, nobody wants db; with gelu
-// everything stays apart then. `changes`: instructions made.
+// It fuses nothing if x has another rank than 2 to 5, if any other instruction reads s, if an
+// instruction in between writes a variable that the fused instruction reads, or if a kernel is
+// forced on a fused op. The gradients stay apart if anyone else reads ds or, with relu, nobody
+// wants db; with gelu everything stays apart then. `changes`: instructions made.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -6,11 +6,11 @@
 //     #4 b = gelu(#3)
 //     #6 d = add(#4, #5 c)
 //
-// The ops have one shape and layout. Besides tensors of that shape, they read single numbers and
+// The ops have one shape and layout. Besides tensors of this shape, the ops read single numbers and
 // tensors that are repeated along the leading dims (a bias). The group runs where its last op ran.
-// So it takes no op whose results another instruction reads before that, or whose inputs in the
-// scope are written before that. The kernels are those that would have run on the whole arrays, so
-// no bit of a result changes.
+// So the group has no op whose results another instruction reads before, or whose inputs in the
+// scope are written before. The kernels are those that would have run on the whole arrays, so no
+// bit of a result changes.
 //
 // The pass leaves alone arrays of one block, which stay in the cache anyway; ops that draw random
 // numbers, may refuse data, have a side effect, write to the scope, or whose kernel is forced or
@@ -26,8 +26,8 @@ namespace skiff {
 
 class FuseElementwisePass final : public PlanPass {
  public:
-  // Blocks of some ten float32 arrays fit a second-level cache, and each block is long enough for
-  // the hardware to prefetch most of it, and for its work to pay for a thread.
+  // Blocks of some ten float32 arrays fit a second-level cache. Each block is long enough for the
+  // hardware to prefetch most of it, and for a thread to pay.
   static constexpr int64_t kBlockElements = 16384;
   // The number of float32s in the longest vector. A block has a multiple of it.
   static constexpr int64_t kVectorElements = 16;

@@ -10,9 +10,9 @@
 //
 // What is gained is a pass over p, which is added to while it is in registers.
 //
-// It fuses nothing if anyone else reads p, or needs its shape before the addition, if x is
-// transposed or the product scaled, if an instruction in between writes a variable that the fused
-// one reads, or if a kernel is forced on one of the ops. `changes`: instructions made.
+// It fuses nothing if any other instruction reads p, or needs the shape of p before the addition,
+// if x is transposed or the product scaled, if an instruction in between writes a variable that the
+// fused instruction reads, or if a kernel is forced on a fused op. `changes`: instructions made.
 #pragma once
 
 #include "framework/transpiler/pass.h"

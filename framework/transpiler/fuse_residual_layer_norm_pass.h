@@ -16,8 +16,8 @@
 // of the other gradient of s may stand behind layer_norm_grad; the fused op takes the other one as
 // Sum@GRAD. With or without the bias and the dropout; the sum may name its operands in either
 // order. The same elements are dropped. Others may read s and mask, which stay; s goes if nobody
-// but the layer norm reads it. Where nothing is dropped, dx and dr are equal: those who read dr
-// then read dx.
+// but the layer norm reads it. Where nothing is dropped, dx and dr are equal: readers of dr then
+// read dx.
 //
 // It fuses nothing unless rows are the last dim, and leaves a bias of another shape and a dropout
 // with a Seed tensor apart. It makes no rewrite if anyone else reads b or d (ds, dd or db), or if

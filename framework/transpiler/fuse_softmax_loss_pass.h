@@ -1,4 +1,5 @@
-// Makes one op of a softmax and the cross-entropy of its result, and one of their gradients:
+// Makes one op of a softmax and the cross-entropy of the result, and one op of the gradients of
+// both:
 //
 //   before                                     after
 //     p = softmax(x)                             p, y = softmax_with_cross_entropy(x, label)
@@ -26,7 +27,7 @@ namespace skiff {
 class FuseSoftmaxLossPass final : public PlanPass {
  public:
   std::string_view name() const override { return "fuse_softmax_loss"; }
-  // log(exp(x) / sum) is x - log(sum), but for the rounding of the probability.
+  // log(exp(x) / sum) is x - log(sum), except for the rounding of the probability.
   double tolerance() const override { return 1e-5; }
   // `changes`: fused instructions made, and those that skip items.
   PassReport Apply(const PassContext& context, Plan* plan) const override;

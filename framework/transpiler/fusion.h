@@ -11,7 +11,7 @@
 //               .attributes = LinearAttrs}},
 //    .instead = {{"p", "s"}}}
 //
-// A pattern says which ops there are, how values connect them, and what must be true of the ops.
+// A pattern says which ops there are, how values connect the ops, and what must be true of them.
 // PlanRewrite::TryReplace checks what every fusion needs. Nobody else may read the data of a value
 // that vanishes, such as p. (A reader of the shape of p gets the shape of s.) The new op must have
 // a kernel, and the rest of the plan must stay right.
@@ -32,7 +32,7 @@
 
 namespace skiff {
 
-// One or more ops whose arguments are names, in the text format of programs. Throws an Error
+// One or more ops with names for arguments, in the text format of programs. Throws an Error
 // (kInvalidArgument) for any other text. Static patterns are parsed once.
 struct Pattern {
   Pattern(const std::string& text);                          // NOLINT: a text is a pattern
@@ -71,8 +71,8 @@ struct FusedOp {
   // It has the role and position of the op with this output, and draws the random numbers that
   // this op would draw; "": of the op at `at`.
   std::string origin = {};
-  // What it has in slots that `op` doesn't mention: what the op with this output has there; "":
-  // nothing.
+  // The source of arguments in slots that `op` doesn't mention: the op with this output, from the
+  // same slots; "": nothing.
   std::string arguments_of = {};
   // Outputs that are left out if nobody else reads them.
   std::vector<std::string> if_read = {};
@@ -90,15 +90,15 @@ struct Fusion {
   // makers of both patterns.
   std::string gradient_of = {};
   // Ops that values connect. Equal names are the same value. The ops have the attributes that the
-  // pattern gives, and others as they like. A slot has exactly the arguments that the pattern
-  // names, or none; what is in slots that the pattern doesn't mention doesn't matter.
+  // pattern gives; other attributes don't matter. A slot has exactly the arguments that the pattern
+  // names, or none; slots that the pattern doesn't mention don't matter.
   //
   // The search begins at each op of the plan that fits the last op of the text, and goes on to
   // writers and then to readers of values that it knows. Of several readers it takes the first that
-  // fits, and tries no other one if it can't go on from there. It finds only ops that the plan had
-  // before all fusions.
+  // fits. If the search can't go on from there, it tries no other reader. It finds only ops that
+  // the plan had before all fusions.
   Pattern before;
-  // Returns whether the ops in `after` compute what those in `before` do; null: always.
+  // Returns whether the ops in `after` compute the same as the ops in `before`; null: always.
   std::function<bool(const Match&)> condition = nullptr;
   std::vector<FusedOp> after;
   // {"a", "b"}: who reads a, or only its shape, reads b from then on, which an op in `after`
@@ -107,7 +107,7 @@ struct Fusion {
 };
 
 // Fusions that are checked once for a registry; a pass has one static list. Registries are told
-// apart by their addresses, so one in the place of another isn't checked again.
+// apart by their addresses, so a new registry at an old address isn't checked.
 class FusionList {
  public:
   FusionList(std::vector<Fusion> fusions) : fusions_(std::move(fusions)) {}  // NOLINT
@@ -122,8 +122,8 @@ class FusionList {
   mutable std::atomic<const OpRegistry*> checked_for_ = nullptr;
 };
 
-// Applies the fusions in their order, each wherever it fits in the whole plan. `changes`: the
-// number of fused ops. Passes over a fusion into an op that the registry lacks. Throws what
+// Applies the fusions in order, each wherever it fits in the whole plan. `changes`: the number of
+// fused ops. Passes over a fusion into an op that the registry lacks. Throws what
 // FusionList::CheckedFor throws.
 PassReport ApplyFusions(const PassContext& context, const FusionList& fusions, Plan* plan);
 

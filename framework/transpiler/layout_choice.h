@@ -23,7 +23,7 @@ using BlockedForms = std::vector<std::optional<BlockedForm>>;
 BlockedForms FindBlockedForms(const PassContext& context, const Plan& plan, Layout blocked);
 
 // Returns by instruction whether it runs blocked. An op that prefers blocked tensors runs blocked
-// wherever it can; an op without a preference does if one of its inputs comes blocked.
+// wherever it can; an op without a preference does if an input comes blocked.
 std::vector<bool> ChooseBlocked(const Plan& plan, const BlockedForms& forms);
 
 }  // namespace skiff

@@ -9,8 +9,8 @@
 //                                              p = reshape2(z')
 //
 // The pass blocks temporaries of float32 and half on the CPU only: feeds, fetches and scope
-// variables stay plain. OpDef's layout rule says what an op can take, and its kernels confirm it. A
-// tensor with fewer channels than a block stays plain. `changes`: values blocked.
+// variables stay plain. OpDef's layout rule says what an op can take, and the op's kernels confirm
+// it. A tensor with fewer channels than a block stays plain. `changes`: values blocked.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -1,6 +1,6 @@
 // Lets values share storage. An op's output takes the place of an input that dies there if OpDef
-// says that the kernel works in place. A view uses the storage of what it shows. Values with
-// disjoint lives share arena space as the policy says (MemoryOptions, memory/reuse_policy.h).
+// says that the kernel works in place. A view uses the storage of the value that it shows. Values
+// with disjoint lives share arena space as the policy says (MemoryOptions, memory/reuse_policy.h).
 //
 //   y = relu(x)       x not read again, not fetched, no feed, not in the scope: y is stored over x
 //   y = reshape2(x)   x no feed and not in the scope: y is stored over x
@@ -23,8 +23,8 @@ class MemoryReusePass final : public PlanPass {
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 
-// Returns the bytes that are live at each instruction once this pass has run. Passes that run
-// before it use this to judge their changes.
+// Returns the bytes that are live at each instruction once this pass has run. Earlier passes judge
+// their changes by this function.
 std::vector<int64_t> LiveBytesWithReuse(const PassContext& context, Plan plan);
 // Returns the most of them; 0 for a plan without instructions.
 int64_t MostLiveBytesWithReuse(const PassContext& context, Plan plan);

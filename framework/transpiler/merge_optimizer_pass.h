@@ -1,5 +1,5 @@
 // Replaces all ops that update their parameters in the same way by one op on lists of tensors, so
-// that the number of update ops doesn't grow with the number of parameters.
+// the number of update ops doesn't grow with the number of parameters.
 //
 //   before                              after
 //     w1 = sgd(w1, w1@GRAD, rate)         w1, w2 = sgd(Param: [w1, w2],
@@ -8,10 +8,10 @@
 //
 // Ops are merged (OpDef::update) if they have one type, the same attributes, defaults included, the
 // same variables in slots that aren't lists (learning rate, scale), and lists (parameters,
-// gradients, master weights) of the same dtypes. The merged op takes the place of the last of them.
-// An op that can't move there, because another op in between reads its parameter, say, begins
-// another group. momentum becomes Fluid's merged_momentum, with a decay for each parameter, and
-// adam merged_adam. Ops that aren't merged stay, and the report names them and says why: a sparse
+// gradients, master weights) of the same dtypes. The merged op takes the place of the last one. An
+// op that can't move there, because another op in between reads its parameter, say, begins another
+// group. momentum becomes Fluid's merged_momentum, with a decay for each parameter, and adam
+// merged_adam. Ops that aren't merged stay, and the report names them and says why: a sparse
 // gradient, an op in between, or the difference from the largest group of the type. `changes`: ops
 // that went into merged ones.
 #pragma once

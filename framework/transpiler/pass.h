@@ -25,8 +25,8 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual std::string_view name() const = 0;
-  // Returns the name of the pass that finishes what this one begins, or "". A request for this
-  // pass (PipelineOptions::also) gets both.
+  // Returns the name of the pass that finishes this pass's work, or "". A request for this pass
+  // (PipelineOptions::also) gets both.
   virtual std::string_view needs() const { return {}; }
   // Returns how far the pass may move a result, relative to the root mean square of its tensor; a
   // gradient counts as no less than 1/100 of the largest one. A pass that changes kernels rounds
@@ -37,13 +37,13 @@ class Pass {
 
 class ProgramPass : public Pass {
  public:
-  // Rewrites the program and returns what it did. The caller sets PassReport::pass.
+  // Rewrites the program and returns a report. The caller sets PassReport::pass.
   virtual PassReport Apply(const OpRegistry& registry, Program* program) const = 0;
 };
 
 class PlanPass : public Pass {
  public:
-  // Rewrites the plan and returns what it did. The caller sets PassReport::pass.
+  // Rewrites the plan and returns a report. The caller sets PassReport::pass.
   virtual PassReport Apply(const PassContext& context, Plan* plan) const = 0;
   // Returns whether the plan can't run without the pass, which then can't be left out.
   virtual bool IsRequiredBy(const Plan& /*plan*/) const { return false; }
@@ -65,10 +65,10 @@ std::vector<std::string> PlanPassNames();
 std::unique_ptr<ProgramPass> MakeProgramPass(std::string_view name);
 std::unique_ptr<PlanPass> MakePlanPass(std::string_view name);
 
-// Run the passes that the options choose and return what each did. Throw an Error (kNotFound) for
-// an unknown name in the options, one (kFailedPrecondition) for an order that breaks a constraint
-// (pass_order.h), and what passes throw. `place` is where the program will run. RunPlanPasses marks
-// values first (MarkNamedValues).
+// Run the passes that the options choose and return a report on each. Throw an Error (kNotFound)
+// for an unknown name in the options, an Error (kFailedPrecondition) for an order that breaks a
+// constraint (pass_order.h), and the Errors of passes. `place` is where the program will run.
+// RunPlanPasses marks values first (MarkNamedValues).
 std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, PlaceKind place,
                                          Program* program, const PipelineOptions& options = {});
 std::vector<PassReport> RunPlanPasses(const PassContext& context, Plan* plan,

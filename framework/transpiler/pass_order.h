@@ -14,13 +14,13 @@ struct PassOrder {
   std::string_view reason;  // why, for people: completes "since ..."
 };
 
-// Returns all constraints. They name passes of default_pipelines.txt, which is one order that keeps
-// to them.
+// Returns all constraints. They name passes of default_pipelines.txt, whose order obeys all
+// constraints.
 std::span<const PassOrder> PassOrders();
 
-// Throws an Error (kFailedPrecondition) that names both passes and the reason if one runs after a
-// pass that it must run before. `passes` are the names of passes in the order in which they run.
-// Passes that no constraint names may be anywhere.
+// Throws an Error (kFailedPrecondition) if a pass must run before another but runs after it. The
+// message names both and the reason. `passes` are the names of passes in the order in which they
+// run. Passes that no constraint names may be anywhere.
 void CheckPassOrder(const std::vector<std::string_view>& passes);
 
 }  // namespace skiff

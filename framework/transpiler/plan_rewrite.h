@@ -1,6 +1,6 @@
 // For plan passes that replace several instructions by one. PlanRewrite makes sure that the plan
-// around a replacement computes what it did before; what the replacement itself computes is the
-// business of the pass. Most passes state their replacements as patterns: fusion.h.
+// around a replacement computes the same as before; the pass itself answers for the values that the
+// replacement computes. Most passes state their replacements as patterns: fusion.h.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,27 @@
 
 namespace skiff {
 
-// Instructions of a plan, by their indices, and what takes their place.
+// Instructions of a plan, by index, and the instructions that take their place.
 struct Replacement {
   std::set<size_t> dropped;
   // By the dropped instruction where each of them stands.
   std::map<size_t, Instruction> made;
-  // Of the gradient of an earlier replacement: what the earlier replacement dropped. Scope
-  // variables must still hold what these instructions have read.
+  // Of the gradient of an earlier replacement: the instructions that the earlier replacement
+  // dropped. Scope variables must still hold the values that these instructions have read.
   std::set<size_t> forward;
-  // From values that `dropped` writes and `made` doesn't to values that `made` writes: what their
-  // readers read instead.
+  // From values that `dropped` writes and `made` doesn't to values that `made` writes: readers of
+  // the former read the latter instead.
   std::map<ValueId, ValueId> instead;
 };
 
-// The uses of a plan as it is, and replacements that Apply then makes all at once. Each replacement
-// is judged by the plan that those before it leave.
+// The uses of a plan as it is, and replacements, all made by one call of Apply. Each replacement is
+// judged by the plan that earlier replacements leave.
 //
 // A reader of a shape only is no reader here: a plan knows the shape of a value that no instruction
 // writes. The forward ops of a residual block are fused before their gradients, for example, and
 // the gradient of the addition measures what has vanished. The exception is a value whose
-// rows only a run knows: if such a reader stays, plan_rows.h may not find out how the rows vary,
-// and a plan with ragged feeds is then made for the very rows.
+// rows only a run knows: if such a reader stays, plan_rows.h may not find out how the rows vary. A
+// plan with ragged feeds is then made for exact row counts.
 class PlanRewrite : public PlanUses {
  public:
   PlanRewrite(const PassContext& context, Plan* plan);
@@ -44,8 +44,8 @@ class PlanRewrite : public PlanUses {
   // Returns whether instruction i is an op of the type on which no kernel is forced, and no
   // replacement has dropped it.
   bool Is(size_t i, std::string_view type) const;
-  // Returns whether an elementwise_add adds a vector to X along its last dim, one number for each
-  // column; or whether an elementwise_add_grad is the gradient of one that does.
+  // Returns whether the instruction is an elementwise_add of a vector to X along the last dim, one
+  // number for each column; or the elementwise_add_grad of such an addition.
   bool AddsToRows(const Instruction& add) const;
   // Returns whether nobody but these instructions reads the data of a value: it is in the arena, no
   // fetch, and no checkpoint of the user's. True if there is no value.
@@ -106,7 +106,7 @@ class PlanRewrite : public PlanUses {
   std::vector<std::set<size_t>> refused_;
   std::map<size_t, Instruction> made_;
   std::map<ValueId, ValueId> instead_;
-  // Of made_: where it writes a value, and all that read it.
+  // Of made_: the writer of each value, and the readers.
   std::map<ValueId, size_t> made_writer_;
   std::map<ValueId, std::vector<MadeReader>> made_readers_;
 };

@@ -9,10 +9,10 @@
 namespace skiff {
 
 // Returns an instruction of the op that OpDef::replayed_by names, with the attributes of
-// `instruction` (defaults written out), its inputs and outputs, and the outputs that it computes
-// again, which the caller replaces. `origin` is as in MakeInstruction. Returns nothing if there is
-// no such op, if a kernel is forced on this one, if a value is missing that the replay needs, or if
-// no kernel takes the replay.
+// `instruction` (defaults written out), its inputs and outputs, and the recomputed outputs, which
+// the caller replaces. `origin` is as in MakeInstruction. Returns nothing if there is no such op,
+// if a kernel is forced on the op of `instruction`, if a value is missing that the replay needs, or
+// if no kernel takes the replay.
 std::optional<Instruction> MakeReplay(const PassContext& context, Plan* plan,
                                       const Instruction& instruction, const Instruction& origin);
 

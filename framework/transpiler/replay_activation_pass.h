@@ -1,5 +1,5 @@
-// Recomputes the output of an op that can be replayed for less work (OpDef::replayed_by), such as a
-// batch norm, where the backward pass needs it, so that it isn't kept from the forward pass on.
+// Recomputes the output of an op, such as a batch norm, where the backward pass needs it, if a
+// replay costs less work (OpDef::replayed_by). So the output isn't kept from the forward pass on.
 //
 //   before                                          after
 //     r = batch_norm_act(x, …)                        r = batch_norm_act(x, …)

@@ -1,9 +1,10 @@
-// Orders tasks so that the buffers that they work on take little memory at any time.
+// Orders tasks so that their buffers take little memory at any time.
 //
-// The best order is NP-hard to find (Sethi, SIAM J. Comput. 4, 1975). This one starts from a given
-// order and asks for a bit less memory, again and again. Wherever the next task would take more
-// than that, tasks go first that together free a buffer: its last readers, and the tasks that these
-// wait for. A second sweep runs from the last task to the first and puts off the makers of buffers.
+// The best order is NP-hard to find (Sethi, SIAM J. Comput. 4, 1975). This algorithm starts from a
+// given order and asks for a bit less memory, again and again. Wherever the next task would take
+// more than the limit, tasks go first that together free a buffer: the buffer's last readers, and
+// the tasks before these. A second sweep runs from the last task to the first and puts off the
+// makers of buffers.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,10 @@ struct TaskGraph {
     bool lives_to_end = false;      // to after the last task
   };
   struct Task {
-    std::vector<int32_t> after;    // tasks that must run before this one
-    std::vector<int32_t> buffers;  // that it uses, each once
-    // Pairs of buffers of one size that it uses. If the life of the first ends here and that of the
-    // second begins, they are one piece of memory.
+    std::vector<int32_t> after;    // tasks that must run before this task
+    std::vector<int32_t> buffers;  // used buffers, each once
+    // Pairs of buffers of one size that the task uses. If the life of the first ends here and the
+    // life of the second begins, both are one piece of memory.
     std::vector<std::pair<int32_t, int32_t>> in_place;
     int64_t workspace_bytes = 0;  // taken in addition while it runs
   };
@@ -40,9 +41,9 @@ std::vector<int64_t> LiveBytes(const TaskGraph& graph, const std::vector<int32_t
 // well an arena meets its bound, aren't known that precisely.
 inline constexpr double kLeastGain = 1.0 / 256;
 
-// Returns an order in which the tasks may run: that of their numbers, unless it finds another one
-// whose most live bytes are less by at least kLeastGain. Equal graphs get equal orders. Takes about
-// linear time.
+// Returns an order in which the tasks may run: the order of their numbers, unless another order is
+// found whose most live bytes are less by at least kLeastGain. Equal graphs get equal orders. Takes
+// about linear time.
 std::vector<int32_t> OrderForMemory(const TaskGraph& graph);
 
 }  // namespace skiff

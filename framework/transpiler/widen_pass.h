@@ -1,5 +1,6 @@
 // Runs ops on float16 or bfloat16 (half) by their float32 kernels, where there are none for half,
-// or the user forces "widened" (kWidened): widens what they read, and rounds what they make.
+// or the user forces "widened" (kWidened): widens the inputs of these ops, and rounds their
+// outputs.
 //
 //   y = tanh(x)            x' = cast(x)        # float32
 //                    →     y' = tanh(x')

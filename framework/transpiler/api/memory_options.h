@@ -41,9 +41,9 @@ struct MemoryOptions {
   // Fills arena memory with NaN as soon as nothing lives there, so that a read that comes too late
   // shows. For tests. Does nothing in a program on a device.
   bool poison_dead_memory = false;
-  // Shares no memory, whatever the policy, and lets each value end at a page that nobody may
-  // access, so that a kernel that leaves its arguments is a fault at once. What kernels leave is
-  // compared with the plan. For tests (docs/fuzzing.md). Does nothing in a program on a device.
+  // Shares no memory, whatever the policy, and lets each value end at an inaccessible page, so that
+  // a kernel that leaves its arguments faults at once. What kernels leave is compared with the
+  // plan. For tests (docs/fuzzing.md). Does nothing in a program on a device.
   bool guards = false;
 };
 

@@ -1,4 +1,4 @@
-// Which passes run, with which kernels, and what they report.
+// Which passes run, with which kernels, and what the passes report.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ProgramPass;
 // From types of ops to names of kernels.
 using KernelNames = std::map<std::string, std::string>;
 
-// What a pass did. `changes` counts what its header says; 0: nothing.
+// What a pass did. The pass's header says what `changes` counts; 0: nothing.
 struct PassReport {
   std::string pass = {};
   int64_t changes = 0;
@@ -35,12 +35,12 @@ struct PipelineOptions {
   // Names of passes that run only on request. They and the passes that they need run where
   // default_pipelines.txt has them. `skip` wins.
   std::vector<std::string> also = {};
-  // Passes of the caller's own. They run after the others.
+  // Passes of the caller. They run after the others.
   std::vector<std::shared_ptr<const internal::ProgramPass>> program_passes = {};
   std::vector<std::shared_ptr<const internal::PlanPass>> plan_passes = {};
   // Of each kind, run only the first so many passes, and those that a plan requires; -1: all.
   int32_t pass_limit = -1;
-  // Called after each pass that ran, with what it left; see dump_passes.h.
+  // Called after each pass that ran, with the resulting program or plan; see dump_passes.h.
   std::function<void(const PassReport&, const Program&)> program_observer = {};
   std::function<void(const PassReport&, const ir::Plan&)> plan_observer = {};
 };
