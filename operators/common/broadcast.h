@@ -201,7 +201,8 @@ class BroadcastReduction {
 
   // Returns the parts into which a reduction of few sums is cut: `elements` in all.
   int64_t PartsOf(int64_t elements) const;
-  // Returns the partial results of this reduction, or of one with fewer rows if it has more.
+  // Returns the number of partial results of this reduction, or the larger number of a reduction
+  // with fewer rows.
   int64_t ScratchSums(const Broadcast& broadcast) const;
 
   // Returns the operand's own offset.
@@ -323,8 +324,8 @@ class BroadcastReduction {
 
   BroadcastOperand operand_;
   bool is_empty_ = false;  // whether the result has no elements
-  // The result's dims along which the operand moves, and those along which it is repeated. The run
-  // is in neither list if it is kept, else it is the last of the reduced dims.
+  // The result's dims along which the operand moves, and the dims along which the operand is
+  // repeated. If the run is kept, it is in neither list, else it is the last of the reduced dims.
   Dims kept_{};
   Dims reduced_{};
   size_t kept_rank_ = 0;

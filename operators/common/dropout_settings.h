@@ -1,9 +1,9 @@
 // What all ops that drop elements have in common: attributes, and the numbers by which they drop.
 //
-// Element i is dropped if word i of a Philox stream is below the threshold, whatever the dtype, so
-// that ops of one key drop the same elements, on any thread, instruction set and place. The key is
-// the run's seed, the op's id and the step. With fix_seed, or a `seed` other than 0, it is {seed,
-// 0, step}: ops with one seed drop the same elements.
+// Element i is dropped if word i of a Philox stream is below the threshold, whatever the dtype. So
+// ops with the same key drop the same elements, on any thread, instruction set and place. The key
+// is the run's seed, the op's id and the step. With fix_seed, or a `seed` other than 0, it is
+// {seed, 0, step}: ops with one seed drop the same elements.
 #pragma once
 
 #include <cstdint>

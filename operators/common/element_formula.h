@@ -10,7 +10,7 @@
 //     constexpr std::array<V, 2> operator()(V x, V y) const;
 //   };
 //
-// All arguments have one dtype and one shape. An input may also be one number, which counts at all
+// All arguments have the same dtype and shape. An input may also be one number, which counts at all
 // positions. An input that the op lacks is 1, and the kernel sets an input without a name. Since a
 // formula reads all inputs before anything is written, an output may be stored where an input is.
 #pragma once
@@ -92,7 +92,7 @@ class FormulaArguments {
     return positions;
   }
   // Returns the data of this run. The kernel sets the inputs without a name. Throws Error
-  // (kFailedPrecondition) if an input has neither one element nor one for each position.
+  // (kFailedPrecondition) if an input has neither one element nor as many as there are positions.
   ElementArrays<T> operator()(const KernelContext& run) const {
     ElementArrays<T> arrays;
     const int64_t positions = count(run);

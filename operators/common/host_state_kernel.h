@@ -17,8 +17,8 @@ namespace skiff {
 // derived forms, which nobody makes there; and what the CPU kernel's factory throws. Bind throws
 // Error (kFailedPrecondition) for a state that isn't in host memory.
 //
-// An Error of a run is thrown once, by pending()->Wait() or by a later run, of this op or another
-// one. Until then, all such ops of the device skip the runs that were submitted: their states stay.
+// An Error of a run is thrown once, by pending()->Wait() or by a later run, of any such op. Until
+// then, all such ops of the device skip the submitted runs: their states stay.
 std::unique_ptr<Kernel> PrepareHostStateKernel(const PrepareContext& context,
                                                const OpRegistry& registry);
 

@@ -13,8 +13,7 @@ namespace skiff {
 void CheckInputLike(const OpContext& context, std::string_view slot, const Shape& expected,
                     DType dtype);
 
-// Throws Error if the known dims of input `slot` rule out that it has one element. An absent input
-// passes.
+// Throws Error if the known dims of input `slot` rule out a single element. An absent input passes.
 void CheckOneElement(const OpContext& context, std::string_view slot);
 // The same; throws Error for an input of another dtype, too.
 void CheckOneElement(const OpContext& context, std::string_view slot,

@@ -42,7 +42,7 @@ class MemoryMover {
   virtual void ZeroBytes(const KernelContext& run, void* target, int64_t bytes) const = 0;
   // Copies many runs. No target may overlap another, or a source.
   virtual void CopyRuns(const KernelContext& run, std::span<const MemoryRun> runs) const = 0;
-  // Adds the elements of each source to those of its target. No target may overlap another, or a
+  // Adds the elements of each source to the source's target. No target may overlap another, or a
   // source. Takes the dtypes of CheckCanBeAdded.
   virtual void AddRuns(const KernelContext& run, DType dtype,
                        std::span<const MemoryRun> runs) const = 0;
@@ -51,7 +51,7 @@ class MemoryMover {
 // Returns the one for the place of the run. Throws Error (kFailedPrecondition) if it has none.
 const MemoryMover& MemoryMoverOf(const KernelContext& run);
 
-// Set the one for devices, or for one device that has another. It must last as long as the program.
+// Set the memory mover for devices, or for one device. The mover must last as long as the program.
 void SetMemoryMover(const MemoryMover* mover);
 void SetMemoryMover(Place device, const MemoryMover* mover);
 

@@ -24,8 +24,8 @@ struct StagedCopies {
   int64_t bytes = 0;             // size of the staging buffer
 };
 
-// Returns the copies. Tensors of one buffer with at most `largest_gap` bytes between them share one
-// copy, gaps included; flat parameters do. Each copy begins at a multiple of kBufferAlignment.
+// Returns the copies. Tensors of a buffer with gaps of at most `largest_gap` bytes share a copy,
+// gaps included; flat parameters do. Each copy begins at a multiple of kBufferAlignment.
 StagedCopies PlanStagedCopies(const std::vector<StagedTensor>& tensors, int64_t largest_gap);
 
 }  // namespace skiff

@@ -1,5 +1,5 @@
-// Sums that have the bits of float32 sums where float32 holds them with all their digits: as
-// float64, which also holds the others.
+// Sums in float64. Where float32 holds a sum with all digits, the bits are those of the float32
+// sum; float64 also holds the other sums.
 #pragma once
 
 #include <limits>

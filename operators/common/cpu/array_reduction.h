@@ -26,8 +26,8 @@ SumOf<T> Sum(const T* x, int64_t count);
 template <typename T>
 double SumOfSquares(const T* x, int64_t count);
 
-// The sums of squares of several arrays, threaded over all of them together, so that many small
-// arrays cost no more than one large one. Each sum has the same bits as SumOfSquares. T is float or
+// The sums of squares of several arrays, threaded over all arrays together, so that many small
+// arrays cost no more than a large one. Each sum has the same bits as SumOfSquares. T is float or
 // double.
 template <typename T>
 class SumsOfSquares {
@@ -56,8 +56,8 @@ class SumsOfSquares {
   std::vector<int64_t> first_parts_;  // of each array, and at the end the number of all parts
 };
 
-// Returns the sum of a[i] · b[i]. Threaded. Right for float32 numbers of any size, but for products
-// below 1.2e-38, which lose digits or vanish.
+// Returns the sum of a[i] · b[i]. Threaded. Right for float32 numbers of any size, except for
+// products below 1.2e-38, which lose digits or vanish.
 template <typename T>
 SumOf<T> SumOfProducts(const T* a, const T* b, int64_t count);
 

@@ -37,7 +37,7 @@ class Bf16Gemm {
   void RunTerm(const Room& room, const GemmSpec& spec, const BFloat16* a, const BFloat16* b, C* c,
                int64_t c_stride, float beta, const BFloat16* bias) const;
 
-  GemmSpec spec_;  // that it was prepared for
+  GemmSpec spec_;  // of the preparation
   // Parts of the batch that may run at the same time.
   int64_t slots_ = 1;
   int all_packed_ = -1;  // a derived form

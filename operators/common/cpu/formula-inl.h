@@ -226,8 +226,8 @@ HWY_INLINE Lanes<D> AboveMinusExpReach(Lanes<D> x) {
 }
 
 // The tail beyond |x| is exp(-x^2 / 2) * t * q(t) with t = 1 / (1 + 0.3 |x| / sqrt(2)) and a
-// polynomial q, fitted to a relative error of 2e-8 for |x| < 14.8, where the tail underflows. As a
-// factor of the exponential it keeps its digits on the negative side too, where 1 + erf cancels.
+// polynomial q, fitted to a relative error of 2e-8 for |x| < 14.8, where the tail underflows. The
+// factor of the exponential keeps its digits on the negative side too, where 1 + erf cancels.
 template <class D>
 HWY_INLINE Normal<Lanes<D>> NormalAt(Lanes<D> x) {
   using V = Lanes<D>;

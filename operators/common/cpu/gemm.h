@@ -98,9 +98,9 @@ class Gemm {
   // Requests scratch memory from `context`. Throws Error for an invalid spec.
   //
   // `prepacked_b` is the index of the op's input that is B, or -1. Run then reads a derived form of
-  // B in the layout that suits oneDNN best, or B itself if that is its own layout. The plan
-  // recomputes the form when the input changes. Throws Error unless T is float and
-  // IsOneProduct(spec). With -1, Run reads B as it is.
+  // B in the layout that suits oneDNN best, or B itself if it has this layout. The plan recomputes
+  // the form when the input changes. Throws Error unless T is float and IsOneProduct(spec). With
+  // -1, Run reads B as it is.
   //
   // `constant_b` is the index of the input that is B, or -1. Where the rows vary, or T is BFloat16,
   // and that input is constant (PrepareContext::IsConstant), Run reads a derived form of one matrix

@@ -34,7 +34,7 @@ inline int64_t BatchCount(const GemmBatch& batch) {
   return count;
 }
 
-// A simplified product, with the dims of its batch that have separate results, and those whose
+// A simplified product, with the batch dims that have separate results, and the batch dims whose
 // products are summed.
 struct PlannedGemm {
   explicit PlannedGemm(const GemmSpec& simple) : spec(simple) {

@@ -51,7 +51,8 @@ struct HalfLanes<Float16> {
     const auto rebiased = hn::Sub(magnitude, hn::Set(d, (uint32_t{127 - 15} << 23) - 0xfff));
     const auto normal = hn::ShiftRight<13>(hn::Add(rebiased, odd));
     const auto half = hn::Set(floats, 0.5f);
-    // The last bit of 0.5f is the unit of the subnormal numbers, so this addition rounds to it.
+    // The last bit of 0.5f is the unit of the subnormal numbers, so this addition rounds to
+    // multiples of the unit.
     const auto sum = hn::Add(hn::BitCast(floats, magnitude), half);
     const auto subnormal = hn::Sub(hn::BitCast(d, sum), hn::BitCast(d, half));
     const auto payload = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 0x1ff));

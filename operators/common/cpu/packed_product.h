@@ -1,6 +1,6 @@
 // Products with a matrix that is packed once for many of them: a recurrent layer multiplies the
-// states of some sequences, another number of them each time, with its weights in every time step,
-// and the rows of all steps with other weights.
+// states of some sequences, in varying numbers, with its weights in every time step, and the rows
+// of all steps with other weights.
 #pragma once
 
 #include <cstdint>

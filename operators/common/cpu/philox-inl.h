@@ -73,8 +73,8 @@ HWY_INLINE void PhiloxBlocks(D d, const RandomKey& key, const V* low, const V* h
     for (size_t i = 0; i < block.size(); ++i) words[4 * v + i] = hn::Set(d, block[i]);
   }
 #else
-  // Blocks at even and at odd lanes apart, each word in the lower half of a 64-bit lane: that is
-  // where multiplications read their factors, so what is left in upper halves does no harm.
+  // Blocks at even and at odd lanes apart, each word in the lower half of a 64-bit lane:
+  // multiplications read their factors there, so the upper halves do no harm.
   const hn::Repartition<uint64_t, D> d64;
   using Wide = hn::Vec<decltype(d64)>;
   const auto c2 = hn::Set(d64, key.op_id & 0xFFFFFFFFu);

@@ -1,6 +1,6 @@
 // Kernels on half that compute in float32: their loops see rows of float32, which are converted one
-// after the other and stay in the cache. So there is one formula, one loop and one set of vectors
-// for float32 and half, and half gets the bits of the float32 kernel, rounded once.
+// after the other and stay in the cache. So float32 and half have the same formula, loop and
+// vectors, and half gets the bits of the float32 kernel, rounded once.
 //
 // Where T isn't half, a row is the data themselves: nothing is copied, and no memory is requested.
 //

@@ -1,10 +1,10 @@
 // Kernels over the elements of many arrays, in one launch for any number of them.
 //
 // The arrays are cut into chunks of one size, none across two arrays. Block b of a kernel takes
-// chunks b, b + blocks, …, so what happens to an array doesn't depend on the others of its list.
-// Within a chunk a thread takes packs of 16 bytes, counted from the start of the array, so that not
-// even the order of sums depends on addresses. It loads a pack at once if the array begins at a
-// multiple of 16 bytes.
+// chunks b, b + blocks, …, so the result of an array doesn't depend on the other arrays of the
+// list. Within a chunk a thread takes packs of 16 bytes, counted from the start of the array, so
+// that not even the order of sums depends on addresses. It loads a pack at once if the array begins
+// at a multiple of 16 bytes.
 #pragma once
 
 #include <cuda_runtime.h>

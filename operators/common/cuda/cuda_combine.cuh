@@ -50,8 +50,8 @@ __device__ Value CombineWarp(Value value, const Join& join, int lanes = kCudaWar
   return value;
 }
 
-// Returns, on all threads of a block, their values joined: those of the warps one after the other.
-// There are whole warps, and at most kCudaThreads threads. All of them make the same call.
+// Returns, on all threads of a block, their values joined: the values of the warps, one after the
+// other. There are whole warps, and at most kCudaThreads threads. All of them make the same call.
 template <class Value, class Join>
 __device__ Value CombineBlock(Value value, const Join& join, int threads = kCudaThreads) {
   __shared__ Value of_warps[kCudaThreads / kCudaWarp];
@@ -70,7 +70,7 @@ __device__ Value CombineBlock(Value value, const Join& join, int threads = kCuda
 // Sums of what threads have.
 template <class Value>
 struct CudaSums {
-  Value before;  // over the threads before this one
+  Value before;  // over the threads before
   Value all;
 };
 

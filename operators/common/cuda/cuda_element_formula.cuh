@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   });
 }
 
-// Issues the kernel of a formula. `what` names it in an Error.
+// Issues the kernel of a formula. `what`: the name of the kernel in an Error.
 template <class Formula, typename T>
 void LaunchFormula(const KernelContext& run, const char* what, const Formula& formula,
                    const ElementArrays<T>& arrays, int64_t count) {

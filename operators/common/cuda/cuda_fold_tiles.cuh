@@ -11,7 +11,7 @@
 //     void Finish(int64_t output, Carry total) const;
 //   };
 //
-// all for the device. Add adds the element at `place` of the tensor, the i-th one that makes up
+// all for the device. Add adds the element at `place` of the tensor, the i-th element that makes up
 // this output. It is called once for each element, so it may also write results by element. Finish
 // is called once for each output, by one thread. The view says what is reduced (cuda_fold_view.h).
 #pragma once

@@ -1,4 +1,4 @@
-// Kernels that treat the elements of a tensor one by one, and loads and stores of a few neighbours.
+// Kernels that treat each element of a tensor by itself, and loads and stores of a few neighbours.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -90,9 +90,9 @@ bool ArePacksAligned(const Pointers*... arrays) {
   return (IsPackAligned(arrays) && ...);
 }
 
-// Adds one CUDA kernel for each of Ts. The factory is prepare.template operator()<T>(context). It
-// is a lambda that captures by [=], if only for nvcc, which warns that one without captures could
-// also be a function.
+// Adds one CUDA kernel for each of Ts. The factory is prepare.template operator()<T>(context). The
+// factory is a lambda that captures by [=], if only for nvcc: without captures, nvcc warns that the
+// lambda could also be a function.
 template <typename... Ts, typename Prepare>
 void AddCudaKernels(OpRegistry& registry, std::string_view type, Prepare prepare) {
   (registry.AddCudaKernel(

@@ -11,12 +11,12 @@
 
 namespace skiff {
 
-// The largest dim of the batch is given to the device as a whole, so that its products run side by
-// side; over the others, the CPU gives one after the other. Where all products of a batch are
-// summed into one small matrix, or the elements of a small matrix are long sums (a weight
-// gradient), parts are written side by side into a workspace, and a kernel adds them in order. How
-// many there are depends on the sizes and, for a product that is smaller than the prepared one, on
-// the scratch memory of that one; so do the bits.
+// The device gets the largest dim of the batch as a whole, so that the products run side by side;
+// the CPU issues the products over the other dims one after the other. Where all products of a
+// batch are summed into one small matrix, or the elements of a small matrix are long sums (a weight
+// gradient), parts are written side by side into a workspace, and a kernel adds them in order.
+// Their number, and so the bits, depends on the sizes and, for a product smaller than the prepared
+// product, on the scratch memory of the prepared product.
 //
 // T is float, double, BFloat16 or Float16. All sums of half are float32, those over a batch
 // included, and each element is rounded once. May be copied. One thread at a time.

@@ -36,7 +36,7 @@ struct CudaLanes {
     return ScanWarp(value, size);
   }
 
-  // All have read what any of them writes afterwards.
+  // All threads have read before any of them writes.
   __device__ void Sync() const { __syncwarp(); }
 };
 

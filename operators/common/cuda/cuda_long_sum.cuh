@@ -1,5 +1,6 @@
-// One product of matrices whose sums are cut: products over runs of terms, side by side, and one
-// over the terms that are left, if any. Each writes a part, and a kernel adds them in order.
+// A product of matrices whose sums are cut: products over runs of terms, side by side, and a
+// product over the terms that are left, if any. Each writes a part, and a kernel adds them in
+// order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,8 +21,8 @@ class CudaLongSum {
  public:
   using Wide = WideType<T>;
 
-  // The rows of C must be contiguous, the shape no batch, and the cut one of its k. Throws Error
-  // for sizes that don't fit. Whether a bias is added is up to Run.
+  // The rows of C must be contiguous, the shape without a batch, and the cut made for its k. Throws
+  // Error for sizes that don't fit. Whether a bias is added is up to Run.
   CudaLongSum(CudaProductShape shape, const LongSumCut& cut,
               int64_t max_product_workspace = kMaxCudaProductWorkspace)
       : elements_(shape.m * shape.n),

@@ -37,7 +37,7 @@ inline int64_t NearestDivisor(int64_t number, int64_t wanted, int64_t most) {
 // as it is.
 inline constexpr int64_t kMaxSumPartBytes = int64_t{16} << 20;
 
-// Sums of k terms: those of `count` parts of `terms` each, and a part of those that are left, if
+// Sums of k terms: `count` parts of `terms` each, and a last part with the terms that are left, if
 // any.
 struct LongSumCut {
   int64_t terms = 0;
@@ -53,8 +53,8 @@ struct LongSumCut {
 //
 // It depends on nothing but its arguments, and the order of the sums depends on it.
 //
-// The part that is left is a product after the others, so there is one only if there is no number
-// of equal parts near the one that would be worth while.
+// The last part is a product after the others. So it exists only if there is no number of equal
+// parts near the worthwhile number.
 inline LongSumCut CutOfLongSum(int64_t m, int64_t n, int64_t k, int64_t fitting) {
   // Terms of a part but the last: a multiple that lets the library load packs.
   constexpr int64_t kMultiple = 32;

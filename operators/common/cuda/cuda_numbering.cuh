@@ -1,7 +1,7 @@
 // Numbers the elements that a condition selects, in order.
 //
-// The elements are cut into tiles. One launch counts the selected ones of each tile, one adds up
-// the counts of all earlier tiles, and one visits all elements.
+// The elements are cut into tiles. The first launch counts the selected elements of each tile, the
+// second adds up the counts of all earlier tiles, and the third visits all elements.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -2,10 +2,10 @@
 // product is made, or by a kernel of our own where that library is missing.
 //
 // The same product has the same bits in each run: no algorithm adds up in an order that varies.
-// Which one cuBLAS chooses depends on the sizes and on the workspace that it may have, and for
-// matrices that aren't aligned it is another one; so do the bits. Half (bfloat16 and float16) is
-// added up in float32, and each element rounded once. Factors of float32 are rounded to TF32, for
-// tensor cores, only if the shape says so.
+// cuBLAS chooses an algorithm by the sizes, by the workspace that it may have, and by the alignment
+// of the matrices; so the bits depend on these, too. Half (bfloat16 and float16) is added up in
+// float32, and each element rounded once. Factors of float32 are rounded to TF32, for tensor cores,
+// only if the shape says so.
 #pragma once
 
 #include <compare>
@@ -21,7 +21,7 @@ namespace skiff {
 
 class CublasProduct;
 
-// What NVIDIA recommends for its largest devices.
+// NVIDIA's recommendation for its largest devices.
 inline constexpr int64_t kMaxCudaProductWorkspace = int64_t{32} << 20;  // bytes
 
 struct CudaProductShape {
@@ -63,9 +63,9 @@ class CudaProduct {
   // Whether cuBLAS computes it, at most addresses.
   bool is_by_cublas() const { return cublas_ != nullptr; }
 
-  // Gives the product to the stream. C must overlap neither A nor B. With beta = 0 it is
-  // overwritten, whatever it contains, and with a bias, beta must be 0. Does nothing if C is empty.
-  // The bias is read if there is one to add.
+  // Gives the product to the stream. C must overlap neither A nor B. With beta = 0, C is
+  // overwritten, whatever it contains. With a bias, beta must be 0. Does nothing if C is empty. The
+  // bias is read if there is one to add.
   void Run(CUstream_st* stream, const T* a, const T* b, Result* c, void* workspace,
            Factor alpha = 1, Factor beta = 0, const Result* bias = nullptr) const;
 

@@ -2,9 +2,9 @@
 //
 // It is a radix sort by digits of 8 bits, of as many passes as the largest number has digits. In
 // each pass a block takes a tile of numbers, or a digit:
-//   CountDigits    counts how often each digit occurs in its tile
-//   ScanCounts     adds up the counts of its digit in all earlier tiles
-//   ScatterTile    moves the numbers of its tile behind those of smaller digits and earlier tiles
+//   CountDigits    counts how often each digit occurs in the tile
+//   ScanCounts     adds up the counts of the digit in all earlier tiles
+//   ScatterTile    moves the tile's numbers behind numbers of smaller digits and earlier tiles
 // If there is only one tile, its own counts suffice.
 #pragma once
 

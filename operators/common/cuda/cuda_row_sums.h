@@ -1,9 +1,9 @@
 // Sums of rows on a device: of all positions that name a row, in their order.
 //
 // The positions are sorted by row (cuda_row_sort.h). Then the sorted list is cut into chunks, and a
-// thread adds up the elements of one column in one chunk, so that a row with many positions keeps
-// as many threads busy as many rows with few. A row within a chunk is written at once; the sums of
-// a row that reaches across chunks are added in a second pass. So the order of a sum depends on
+// thread adds up the elements of a column in a chunk, so that a row with many positions keeps as
+// many threads busy as many rows with few. A row within a chunk is written at once; the sums of a
+// row that reaches across chunks are added in a second pass. So the order of a sum depends on
 // nothing but the row numbers.
 #pragma once
 

@@ -1,10 +1,10 @@
 // An array in device memory that holds what a kernel must know about each tensor of a list.
 //
-// Kernels of its own keep it up to date; they carry the entries among their arguments. So the CPU
+// Small kernels keep the table up to date; they carry the entries among their arguments. So the CPU
 // waits for nothing, holds nothing for the device to read, and may change entries at any time. A
-// run in which no entry has changed launches none. A captured graph has a table of its own, since
-// it keeps its tensors, whatever later runs have. That table lasts as long as the object: the graph
-// must not be launched afterwards.
+// run in which no entry has changed launches none. A captured graph has a separate table, since the
+// graph keeps its tensors, whatever later runs have. The table lasts as long as the object: the
+// graph must not be launched afterwards.
 #pragma once
 
 #include <cuda_runtime.h>

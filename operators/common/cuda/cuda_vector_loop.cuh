@@ -1,6 +1,6 @@
-// The loop of kernels that treat elements one by one: each thread takes vectors of neighbouring
-// elements (cuda_vectors.cuh) that are a grid apart, since the number of blocks is limited
-// (GridOf), and the number of elements isn't.
+// The loop of kernels that treat each element by itself: each thread takes vectors of neighbouring
+// elements (cuda_vectors.cuh), a grid apart, since the number of blocks is limited (GridOf) and the
+// number of elements isn't.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -14,8 +14,8 @@
 
 namespace skiff {
 
-// ---- half in kernels: float, by the device's instructions where it has one, which give the bits
-// of half.h, but for those of NaN. The least architecture of a release, sm_80, has the
+// ---- half in kernels: float, by the device's instructions where there are any. Their bits are
+// those of half.h, except for NaN. The least architecture of a release, sm_80, has the
 // instructions.
 
 // Returns a number as kernels compute with it.
@@ -68,7 +68,7 @@ inline bool IsAlignedTo(const void* address, size_t bytes) {
 
 namespace cuda_vectors {
 
-// What one instruction loads. nvcc would split an assignment of structs.
+// The bytes that a single instruction loads. nvcc would split an assignment of structs.
 template <size_t kBytes>
 using Word = std::conditional_t<
     kBytes >= 16, uint4,

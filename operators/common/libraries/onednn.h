@@ -2,9 +2,9 @@
 // code uses oneDNN through it.
 //
 // Descriptors are float32 unless a dtype is given, float32 or bfloat16. Primitive descriptors use
-// the caller's scratchpad (unless the attributes say otherwise), so that a plan can put it into its
-// arena. If oneDNN can't make a descriptor, functions throw Error (kUnimplemented). Engine and
-// stream live as long as the process; several threads may use them.
+// the caller's scratchpad (unless the attributes say otherwise), so that a plan can put the
+// scratchpad into its arena. If oneDNN can't make a descriptor, functions throw Error
+// (kUnimplemented). Engine and stream live as long as the process; several threads may use them.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ struct ElementwiseMinFormula {
 
   template <class V>
   constexpr V Value(V x, V y) const {
-    // Not Highway's Min: where x equals y or one of them is NaN, the result must be y on every
+    // Not Highway's Min: where x equals y or either is NaN, the result must be y on every
     // instruction set.
     return Where(x < y, x, y);
   }

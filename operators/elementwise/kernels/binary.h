@@ -1,7 +1,7 @@
 // Common code of binary element-wise ops: the definitions of an op and its gradient op, kernels
 // that broadcast (operators/common/broadcast.h), and gradients that sum over repeated elements.
 //
-// The file of an op (binary/*-inl.h) has its formulas and its facts, from which everything else
+// The file of an op (binary/*-inl.h) has the formulas and facts, from which everything else
 // follows.
 #pragma once
 
@@ -40,7 +40,7 @@ OpDef BinaryOpDef(StaticText type, StaticText doc, const DType* out_dtype = null
 // Adds the op <type> and, if it has a gradient, <type>_grad.
 void AddBinaryOps(OpRegistry& registry, const BinaryFacts& facts);
 
-// Makes the loops over X, Y and Out for the rows of a run: one flat loop over their storage if X
+// Makes the loops over X, Y and Out for the rows of a run: a single flat loop over the storage if X
 // and Y have the same shape.
 class RunBroadcast {
  public:
@@ -75,7 +75,7 @@ void RunBinary(const Broadcast& broadcast, BinaryKernelLoop<T, Out> loop, int64_
   });
 }
 
-// Throws Error if it refuses one of the divisors. Called only if the result has elements.
+// Throws Error if a divisor is refused. Called only if the result has elements.
 template <typename T>
 using DivisorCheck = void (*)(const T* y, int64_t count);
 
@@ -111,7 +111,7 @@ struct BinaryGradLoops {
   BinaryGradKernelLoop<T> y = nullptr;
 };
 
-// The indices of the inputs that a gradient's loops read; -1: they don't read it.
+// The indices of the inputs that a gradient's loops read; -1: not read.
 struct BinaryGradInputs {
   int x = -1;
   int y = -1;
@@ -137,11 +137,11 @@ class RunGradBroadcast {
   int64_t axis_;
   StaticText type_;
 };
-// Returns the slots of the gradient op whose data it reads or writes, and whose layouts matter.
+// Returns the slots of the gradient op whose data the op reads or writes, and whose layouts matter.
 std::vector<StaticText> GradLayoutSlots(const BinaryFacts& facts);
 
-// Computes the gradient of one operand. Run takes the loops of the run, with fewer rows than those
-// that it was prepared for, or as many.
+// Computes the gradient of one operand. Run takes the loops of the run, with at most the rows of
+// the preparation.
 template <typename T>
 class OperandGradient {
  public:

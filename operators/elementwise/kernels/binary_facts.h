@@ -6,8 +6,8 @@
 
 namespace skiff {
 
-// The gradient of an operand: which arrays it reads besides Out@GRAD, or that it is Out@GRAD
-// itself.
+// The gradient of an operand: the arrays that it reads besides Out@GRAD, or that the gradient is
+// Out@GRAD itself.
 struct BinaryGradient {
   bool reads_x = false;
   bool reads_y = false;

@@ -1,5 +1,5 @@
 // CUDA kernels of binary ops whose slots have other names, or that broadcast in another way.
-// cuda_binary.h adds those of all others.
+// cuda_binary.h adds the kernels of all other binary ops.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// CUDA kernels of predicates: ops of one operand whose result is a bool for each element.
+// CUDA kernels of predicates: ops with a single operand and a bool for each element.
 #pragma once
 
 #include <cstdint>

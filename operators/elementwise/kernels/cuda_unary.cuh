@@ -71,7 +71,7 @@ void AddCudaUnaryForward(OpRegistry& registry) {
       });
 }
 
-// Adds those of its gradient op.
+// Adds the kernels of the gradient op.
 template <class Formula, typename T>
 void AddCudaUnaryGradient(OpRegistry& registry) {
   AddCudaUnaryGradKernel(

@@ -14,7 +14,7 @@ namespace skiff {
         "] (in storage order) is 0, expected nonzero divisors for integers");
 }
 
-// Throws it if one of the divisors is 0.
+// Throws this Error if a divisor is 0.
 template <typename T>
 void CheckDivisors(std::string_view type, const T* divisors, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {

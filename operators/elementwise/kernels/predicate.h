@@ -1,4 +1,4 @@
-// Ops of one operand whose result is a bool for each element.
+// Ops with a single operand and a bool for each element.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// prelu for one element and its Alpha; see prelu.cc. Included in the namespace of each instruction
+// prelu for an element and its Alpha; see prelu.cc. Included in the namespace of each instruction
 // set and of CUDA.
 struct PreluFormula {
   static constexpr BinaryFacts kFacts = {.type = "prelu",

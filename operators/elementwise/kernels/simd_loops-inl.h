@@ -1,9 +1,10 @@
-// The float32 loops of element-wise ops. The file that includes this one through Highway's
-// foreach_target compiles them once per instruction set. A loop calls a functor with a Highway tag
-// and vectors. The last elements are vectors of one lane, so a loop touches nothing beyond them.
+// The float32 loops of element-wise ops. They are compiled once per instruction set, by the file
+// that includes this file through Highway's foreach_target. A loop calls a functor with a Highway
+// tag and vectors. The last elements are vectors of one lane, so a loop touches nothing beyond
+// them.
 //
-// A result may share the storage of an operand: a loop reads element i before it writes it.
-// Functors belong in an anonymous namespace. The loops of formulas are UnaryLoops and BinaryLoops.
+// A result may share the storage of an operand: a loop reads element i before writing it. Functors
+// belong in an anonymous namespace. The loops of formulas are UnaryLoops and BinaryLoops.
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -35,7 +36,7 @@ HWY_INLINE void UnaryLoop(const Functor& f, const float* x, float* out, int64_t 
   for (; i < count; ++i) hn::StoreU(f(one, hn::LoadU(one, x + i)), one, out + i);
 }
 
-// Loads the next elements of an operand, or repeats its only one.
+// Loads the next elements of an operand, or repeats the only element.
 template <bool kMoves, class D>
 HWY_INLINE hn::Vec<D> LoadOperand(D d, const float* x, int64_t i) {
   if constexpr (kMoves) return hn::LoadU(d, x + i);

@@ -1,6 +1,6 @@
 // Common code of unary element-wise ops: the definitions of an op and its gradient op, and kernels.
 //
-// The file of an op (unary/*-inl.h) has its formula and its facts, from which everything else
+// The file of an op (unary/*-inl.h) has the formula and the facts, from which everything else
 // follows. A plan makes each formula once.
 #pragma once
 

@@ -22,7 +22,7 @@ struct FormulaNumber {
 
 inline constexpr int kMostUnaryNumbers = 3;
 
-// The values of these attributes, in their order.
+// The values of these attributes, in order.
 using UnaryNumbers = std::array<float, kMostUnaryNumbers>;
 
 struct UnaryFacts {
@@ -31,7 +31,7 @@ struct UnaryFacts {
   StaticText grad_doc;
   // The slot that the gradient op reads besides Out@GRAD: "X", "Out" or "" for none.
   StaticText grad_reads;
-  // A slot that Fluid's gradient op has as well and whose data this one doesn't read: "Out" or "".
+  // A slot that Fluid's gradient op has as well and whose data isn't read: "Out" or "".
   StaticText grad_ignores = {};
   bool zero_preserving = false;
   bool grad_zero_preserving = false;

@@ -2,7 +2,7 @@
 // after Howard et al.: Searching for MobileNetV3 (2019).
 //
 // X@GRAD = Out@GRAD * (2 X + offset) / scale where 0 < X + offset < threshold, 0 below, and
-// Out@GRAD * threshold / scale above (Fluid assumes that this slope is 1, as it is by default).
+// Out@GRAD * threshold / scale above (Fluid assumes that the last slope is 1, as by default).
 struct HardSwishFormula {
   static constexpr UnaryFacts kFacts = {
       .type = "hard_swish",
