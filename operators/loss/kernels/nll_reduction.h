@@ -20,8 +20,8 @@ constexpr double ReducedNll(NllReduction reduction, double sum, double total_wei
   return reduction == NllReduction::kMean && total_weight != 0 ? sum / total_weight : sum;
 }
 
-// Returns the gradient of an item's log-probability, where `dout` is that of its loss, or that of
-// the reduced loss.
+// Returns the gradient of an item's log-probability. `dout` is the gradient of the item's loss, or
+// of the reduced loss.
 template <typename T>
 constexpr T NllGradient(NllReduction reduction, T weight, T dout, T total_weight) {
   if (reduction != NllReduction::kMean) return -weight * dout;

@@ -1,4 +1,4 @@
-// The formulas of sigmoid_cross_entropy_with_logits (element_formula.h), whose source states them.
+// The formulas of sigmoid_cross_entropy_with_logits (element_formula.h), stated in the op's source.
 // Included in the namespace of each instruction set and of each place.
 
 // The index of the input without a name, the divisor.

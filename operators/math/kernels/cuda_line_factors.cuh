@@ -69,8 +69,8 @@ struct CudaLineSum {
   double* sums;
 };
 
-// Terms: the square of an element, and its product with that of another array. They are float64,
-// which holds those of all float32 numbers and costs no more, as the sum is float64.
+// Terms: the square of an element, and its product with an element of another array. Terms are
+// float64, which holds the terms of all float32 numbers and costs no more, as the sum is float64.
 template <typename T>
 struct SquareOf {
   __device__ double operator()(int64_t i) const {

@@ -1,4 +1,4 @@
-// CUDA kernels of the ops that are one MatrixProduct, and of their gradients.
+// CUDA kernels of the ops that are a MatrixProduct, and of their gradients.
 #pragma once
 
 #include <memory>

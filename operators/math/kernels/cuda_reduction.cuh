@@ -117,7 +117,7 @@ std::unique_ptr<Kernel> PrepareCudaReduction(PrepareContext& context, const char
   });
 }
 
-// Returns a kernel that sets X@GRAD to Out@GRAD, or its share of it.
+// Returns a kernel that sets X@GRAD to Out@GRAD, or to a share of Out@GRAD.
 template <typename T>
 std::unique_ptr<Kernel> PrepareCudaSpread(PrepareContext& context, const char* type, bool divides) {
   const In<T> gradient(context, "Out@GRAD");

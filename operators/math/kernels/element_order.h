@@ -35,7 +35,7 @@ bool StandsBefore(T element_a, int64_t i, T element_b, int64_t j) {
 }
 
 // A heap of the first elements so far, in the outputs of the line, so that the selection needs no
-// memory of its own. The last one of these elements is at the root.
+// memory of its own. The last of these elements is at the root.
 template <bool kDescending, typename T>
 class LineHeap {
  public:

@@ -42,7 +42,7 @@ int64_t AlignedDim(const Shape& batch, int rank, int axis);
 
 // Sets m, k and n from the factors, which must fit.
 void SetProductSizes(MatrixProduct* product);
-// The same for the op's X and Y. Throws Error, with their shapes, if they don't fit.
+// The same for the op's X and Y. Throws Error, with both shapes, if the shapes don't fit.
 void SetProductSizes(const OpContext& context, MatrixProduct* product);
 // Throws Error unless X and Y have the same dtype and at least one dim each.
 void CheckFactors(const OpContext& context);
@@ -66,7 +66,7 @@ MatrixProductOfShapes MatmulV2Product(const OpContext& context);
 MatrixProductOfShapes MulProduct(const OpContext& context);
 
 // Of ops that take a tensor as a matrix, whose first dims are the rows (Fluid's mul):
-// Returns the attribute that says how many dims of `slot` these are, at least one.
+// Returns the attribute with the number of these dims of `slot`, at least one.
 AttrDef RowDimsAttr(StaticText name, StaticText slot);
 // Returns the product of dims [begin, end), or -1 if one is unknown.
 int64_t FlattenDims(const Shape& shape, int begin, int end);
@@ -103,8 +103,8 @@ extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<double>(
 extern template std::unique_ptr<Kernel> PrepareMatrixProductGrad<BFloat16>(
     PrepareContext&, const MatrixProductOfShapes&);
 
-// Adds a matrix product of X and Y to Out, its gradient op, and their plain kernels. `def` lacks
-// the gradient and the FLOP. `product_of` takes the attributes of either op.
+// Adds a matrix product of X and Y to Out, the gradient op, and the plain kernels. `def` lacks the
+// gradient and the FLOP. `product_of` takes the attributes of either op.
 void AddMatrixProduct(OpRegistry& registry, OpDef def,
                       MatrixProductOfShapes (*product_of)(const OpContext& context));
 

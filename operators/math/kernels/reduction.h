@@ -13,7 +13,7 @@ namespace skiff {
 // some reductions as longs.
 std::vector<AttrDef> ReductionAttributes(AttrType type_of_dim = AttrType::kInts);
 
-// The attributes besides reduce_all that say what is reduced.
+// The attributes besides reduce_all that say which dims are reduced.
 struct ReductionAttrNames {
   std::string_view dims = "dim";
   std::string_view keep_dim = "keep_dim";

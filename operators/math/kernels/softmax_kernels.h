@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> MakeTilesKernel(int axis, const Body& body, const First&
   });
 }
 
-// Adds an op (SoftmaxDef), its gradient op and their CPU kernels. Formula::Value(tile, x, out) and
+// Adds an op (SoftmaxDef), the gradient op and the CPU kernels. Formula::Value(tile, x, out) and
 // Formula::Gradient(tile, out, dout, dx) compute a tile.
 template <class Formula>
 void AddSoftmax(OpRegistry& registry, OpDef def, StaticText grad_doc) {

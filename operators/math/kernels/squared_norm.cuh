@@ -1,7 +1,7 @@
 // The squared L2 norm of tensors on CUDA. Among tensors of float32, some may be float16 or
-// bfloat16. There are three launches for any number of dense ones (two for one): they compute the
-// sums of chunks, the sums of tensors, rounded to the dtype, and the total in the order of the
-// tensors. No order of additions depends on addresses or on the number of blocks.
+// bfloat16. There are three launches for any number of dense tensors (two for a single tensor):
+// they compute the sums of chunks, the sums of tensors, rounded to the dtype, and the total in the
+// order of the tensors. No order of additions depends on addresses or on the number of blocks.
 //
 // Selected rows count as the dense tensor that they represent: their repeated rows are added up in
 // a workspace first, which is zero elsewhere, by some launches for each of them.
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kCudaThreads)
   }
 }
 
-// Rounds a sum to the type of what holds it, or to float32, if it is wide (wide_float32.h).
+// Rounds a sum to the type in which it is stored, or to float32, if it is wide (wide_float32.h).
 template <typename Sum>
 __device__ Sum RoundedSum(double sum, bool is_wide) {
   return static_cast<Sum>(is_wide ? NearestFloat32(sum) : sum);

@@ -1,4 +1,4 @@
-// Attention of one head in tiles, so that its matrix of scores is never in memory as a whole.
+// Attention of a head in tiles, so that the matrix of scores is never in memory as a whole.
 //
 // With scores s = scale · Q K' + bias, one row a query and one column a key, weights w = softmax of
 // each row, and a mask of dropped weights, Out = (w · mask / (1 - p)) V. Forward goes through the
@@ -55,9 +55,9 @@ struct HeadRows {
   int64_t stride = 0;
 };
 
-// Rows that a later call will touch. The products of an earlier one fetch them into the
+// Rows that a later call will touch. The products of an earlier call fetch these rows into the
 // second-level cache, a few at a time: the rows of a head are too short and too far apart for the
-// processor to foresee, and it drops most of many fetches at once.
+// processor to foresee, and the processor drops most of many fetches at once.
 class RowsAhead {
  public:
   // `at_a_time`: the rows that are fetched for each block of a product.
@@ -165,7 +165,7 @@ template <typename T>
 void AttendTile(const AttentionSizes& sizes, const HeadArguments<T>& head,
                 const HeadOutputs<T>& outputs, int64_t query_tile, RowsAhead* ahead, void* scratch);
 
-// Computes what pairs of these queries and keys contribute to gradients. A gradient of queries
+// Computes the contributions of pairs of these queries and keys to gradients. A gradient of queries
 // requires all keys, those of keys and values require all queries: they are overwritten. Keys that
 // no query sees get zeros. There must be queries and keys.
 template <typename T>

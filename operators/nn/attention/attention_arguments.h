@@ -56,7 +56,7 @@ enum class AttentionPart { kQuery, kKey, kValue };
 HeadPlaces InputPlaces(const OpContext& context, const AttentionSizes& sizes, AttentionPart part);
 HeadPlaces GradientPlaces(const OpContext& context, const AttentionSizes& sizes,
                           AttentionPart part);
-// Returns the places of Out, and of its gradient, in their data.
+// Returns the places of Out, and of the gradient of Out, in their data.
 HeadPlaces OutPlaces(const AttentionSizes& sizes);
 
 // The arguments of the gradient op, besides those of the op.

@@ -84,7 +84,7 @@ class LaneWords {
   hn::Vec<Words> low_;
   hn::Vec<Words> high_;
   hn::Vec<Words> shift_;
-  // From the lanes' first block on, whose words before their own are passed over.
+  // The words from the lanes' first block on. Words before the lanes' own are passed over.
   hn::Vec<Words> drawn_[kCount + 4];
   bool is_aligned_;
 };

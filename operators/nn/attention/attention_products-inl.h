@@ -204,7 +204,7 @@ LeftFactor<false, T> Rows(const T* data, int64_t stride) {
   return {data, stride};
 }
 
-// `count` rows as a left factor: where they are, if they make whole blocks, else as a copy.
+// `count` rows as a left factor: in place, if they make whole blocks, else as a copy.
 template <typename T>
 LeftFactor<false, T> LeftRows(const HeadRows<const T>& from, int64_t first, int64_t count,
                               int64_t width, T* copy) {
@@ -213,7 +213,7 @@ LeftFactor<false, T> LeftRows(const HeadRows<const T>& from, int64_t first, int6
   return {copy, RoundUp(width, kPadding)};
 }
 
-// `count` rows as a right factor: where they are, if they make whole vectors, else as a copy.
+// `count` rows as a right factor: in place, if they make whole vectors, else as a copy.
 template <typename T>
 RightFactor<T> RightRows(const HeadRows<const T>& from, int64_t first, int64_t count, int64_t width,
                          T* copy) {

@@ -32,7 +32,7 @@ void HideUnseen(const AttentionSizes& sizes, const TileExtent& tile, T* scores) 
   }
 }
 
-// The scores of a tile but for a bias of one row for all queries, which its readers add.
+// The scores of a tile without a bias of one row for all queries, which the readers add.
 template <typename T>
 void ScoreTile(const AttentionSizes& sizes, const HeadArguments<T>& head, const TileExtent& tile,
                const LeftFactor<false, T>& keys, const AttentionScratch<T>& scratch,

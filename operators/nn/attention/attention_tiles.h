@@ -1,4 +1,4 @@
-// The tiles in which attention.h computes: their scratch memory and their places.
+// The tiles in which attention.h computes: scratch memory and places.
 #pragma once
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 // item (a query or a key) a row, whose columns are paired. "Columns" have the same pairs with an
 // item a column, kTile to a row. "Row pairs" have the pairs that two items make in each column.
 //
-// Included once per instruction set, through Highway's foreach_target; empty but for AVX-512, where
-// the functions need UsesAvx512Bf16().
+// Included once per instruction set, through Highway's foreach_target; empty unless for AVX-512,
+// where the functions need UsesAvx512Bf16().
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -142,8 +142,8 @@ struct LeftPairs {
   LeftPairs From(int64_t row) const { return {data + row * stride, stride}; }
 };
 
-// `count` rows as a left factor: where they are, if they are whole pairs and make whole blocks,
-// else as a copy.
+// `count` rows as a left factor: in place, if they are whole pairs and make whole blocks, else as a
+// copy.
 inline LeftPairs<false> LeftRowsOfPairs(const NumberRows& from, int64_t first, int64_t count,
                                         int64_t width, Pair* copy) {
   const BFloat16* rows = from.data + first * from.stride;

@@ -18,7 +18,7 @@ struct CacheRows {
     row_bytes = ByteCount(cache.shape.element_count(2, cache.shape.rank()), cache.dtype);
   }
 
-  // Returns the row of the first token, if it is at that position.
+  // Returns the row of the first token, if the token is at `position`.
   constexpr int64_t Clamped(int64_t position) const {
     return ClampedPlace(position, capacity - tokens);
   }

@@ -132,8 +132,8 @@ __device__ void MultiplyRows(const TileRows<const Stored>& own, int own_count,
   }
 }
 
-// Writes a thread's weights for the block to multiply. The block must wait first for what still
-// reads them.
+// Writes a thread's weights for the block to multiply. The block must first wait for readers of the
+// old weights.
 template <typename T, int kColumns>
 __device__ void StoreWeights(const typename AttentionTile<T, kColumns>::Scores& of_thread,
                              typename AttentionTile<T, kColumns>::Weights& weights) {

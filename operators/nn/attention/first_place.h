@@ -5,7 +5,7 @@
 
 namespace skiff {
 
-// Returns the position, moved to [0, last], so that one that is wrong leads nowhere else. On
+// Returns the position, moved to [0, last], so that a wrong position leads nowhere else. On
 // devices, too.
 constexpr int64_t ClampedPlace(int64_t position, int64_t last) {
   return position < 0 ? 0 : position < last ? position : last;

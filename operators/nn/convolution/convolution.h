@@ -43,8 +43,8 @@ OpDef ConvolutionDef(StaticText type, StaticText doc);
 // <type>_grad.
 OpDef ConvolutionGradDef(OpDef* forward);
 
-// The functions below add kernels to `type`, with an epilogue if its definition has one
-// (convolution_epilogue.h), and to its gradient op, <type>_grad, if there is one.
+// The functions below add kernels to `type`, with an epilogue if the definition has one
+// (convolution_epilogue.h), and to the gradient op, <type>_grad, if there is one.
 //
 // "plain": direct loops in float32 and float64, for every attribute.
 void AddPlainConvolution(OpRegistry& registry, std::string_view type);

@@ -1,14 +1,14 @@
 // Convolutions as matrix products with the columns of column_convolution.cc, on a device.
 //
-// Parts of the batch are taken one after the other: some images, or some points of one image if all
+// Parts of the batch are taken one after the other: some images, or some points of an image if all
 // its columns are too many. The products of a part's images, or of its groups, are a batch. With
 // channels last, columns are rows: [points, channels · taps], and the product is transposed instead
-// of the images. A filter of one tap, whose images are their own columns, needs no copy of them.
+// of the images. A filter of one tap, whose images are their own columns, needs no copy.
 //
 // The gradient of the input collects, for each point, what the columns have for it. The gradient of
 // the filter is summed part by part, and within a part over the images in their order. With
-// channels last, the images of a part are one matrix, too: one product sums over all of them, or
-// over runs of them where the filter is too small to keep a device busy.
+// channels last, the images of a part are one matrix, too: a single product sums over all of the
+// images, or over runs of images where the filter is too small to keep a device busy.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,7 +26,7 @@
 
 namespace skiff {
 
-// Products of the groups of some images, or of their points if those are one matrix.
+// Products of the groups of some images, or of the images' points if these are one matrix.
 template <typename T>
 class CudaGroupedProduct {
  public:

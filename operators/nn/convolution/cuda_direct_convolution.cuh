@@ -1,6 +1,6 @@
-// Convolutions by direct loops, for filters that see one channel or make one: their matrix products
-// would be sums of a few terms. Each thread computes an element, and a block an element of the
-// filter's gradient.
+// Convolutions by direct loops, for filters with a single input or output channel: their matrix
+// products would be sums of a few terms. Each thread computes an element, and a block an element of
+// the filter's gradient.
 #pragma once
 
 #include <cuda_runtime.h>

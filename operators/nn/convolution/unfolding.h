@@ -13,9 +13,9 @@ namespace skiff {
 // Attributes that both ops have.
 std::vector<AttrDef> UnfoldingAttrs();
 
-// Return the convolution, of one output channel, whose columns are those of unfold (fold) or its
-// gradient op, by the attributes and the shape in slot X. Dims of -1 stay unknown. Throw Error for
-// shapes and attributes that don't fit.
+// Return the convolution, with one output channel, whose columns are the columns of unfold (fold)
+// or its gradient op, by the attributes and the shape in slot X. Dims of -1 stay unknown. Throw
+// Error for shapes and attributes that don't fit.
 VolumeConvolution ParseUnfold(const OpContext& context);
 VolumeConvolution ParseFold(const OpContext& context);
 

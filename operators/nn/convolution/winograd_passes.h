@@ -29,8 +29,8 @@ class WinogradCorrelation {
  public:
   WinogradCorrelation(const Convolution& conv, bool gradient_of_input, int64_t side, int64_t parts);
 
-  // The bytes of transformed filters that are worth keeping, or 0 if reading them would take longer
-  // than making them on the fly.
+  // The bytes of transformed filters worth keeping, or 0 if reading would take longer than
+  // transforming on the fly.
   int64_t derived_bytes() const;
   int64_t workspace_bytes() const;
 

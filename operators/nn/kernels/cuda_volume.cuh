@@ -70,8 +70,8 @@ class CudaVolume {
   uint32_t steps_[3] = {};
 };
 
-// Calls launch(first image, images) for the parts of a batch that one launch can count, whose
-// images have up to `elements` elements.
+// Calls launch(first image, images) for the parts of a batch that a launch can count, whose images
+// have up to `elements` elements.
 template <typename Launch>
 void ForEachCudaPart(int64_t batch, int64_t elements, const Launch& launch) {
   const int64_t images = std::max<int64_t>(kMaxCudaElements / std::max<int64_t>(elements, 1), 1);

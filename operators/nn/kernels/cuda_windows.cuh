@@ -31,8 +31,8 @@ class CudaWindows {
   __device__ int taps() const { return axes_[0].kernel * axes_[1].kernel * axes_[2].kernel; }
   __device__ int outputs(int axis) const { return axes_[axis].outputs; }
 
-  // Calls visit(tap, is_inside, {z, y, x}) for each tap, at output point `place`, with the input
-  // point that it sees; only if is_inside is that one on the input.
+  // Calls visit(tap, is_inside, {z, y, x}) for each tap, at output point `place`, with the tap's
+  // input point, which is on the input only if is_inside.
   template <typename Visit>
   __device__ void ForEachTap(const uint32_t (&place)[3], const Visit& visit) const {
     int first[3];

@@ -1,5 +1,5 @@
-// A oneDNN primitive in a kernel. Its scratchpad is a workspace of the plan, so that running it
-// allocates nothing.
+// A oneDNN primitive in a kernel. The scratchpad is a workspace of the plan, so that running the
+// primitive allocates nothing.
 #pragma once
 
 #include "framework/op/kernel.h"

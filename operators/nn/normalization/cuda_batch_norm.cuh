@@ -1,10 +1,10 @@
 // CUDA kernels of batch_norm, batch_norm_act and batch_norm_replay, and of the gradients.
 //
-// In training, a reduction computes the sums of x and x² by channel, as distances from one of the
-// channel's elements, so that they don't cancel; what finishes it computes the statistics. Another
-// launch normalizes. So x is read twice. The gradient is a reduction and a launch over the
-// elements, too. Statistics and sums are float64; the coefficients that elements are multiplied by
-// are T or, for half, float.
+// In training, a reduction computes the sums of x and x² by channel, as distances from an element
+// of the channel, so that the sums don't cancel; the last step of the reduction computes the
+// statistics. Another launch normalizes. So x is read twice. The gradient is a reduction and a
+// launch over the elements, too. Statistics and sums are float64; the coefficients that elements
+// are multiplied by are T or, for half, float.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct ChannelLines {
       : mean(static_cast<T*>(memory)), slope(mean + channels), shift(slope + channels) {}
   static constexpr int64_t kCount = 3;
 
-  // The same instructions wherever the normalized x is needed, so that it has the same bits.
+  // The same instructions wherever the normalized x is needed, so that the bits are the same.
   __device__ static T Normalized(T x, T mean, T slope, T shift) {
     return std::fma(x - mean, slope, shift);
   }
@@ -292,7 +292,7 @@ struct GradientStatistics {
       return;
     }
     // SavedVariance already is 1 / sqrt(variance + epsilon). With running statistics, the same
-    // expression as in the forward pass makes it, so that the sign of Y comes out the same.
+    // expression as in the forward pass makes it, so that Y gets the same sign.
     const T inverse =
         is_global ? static_cast<T>(1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon))
                   : variance[c];
@@ -479,7 +479,7 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
               .is_global = global,
               .is_unchanged = unchanged});
     if (!x_gradient.is_there()) return;
-    // The first pass stored g, perhaps over Y@GRAD (in_place). The second one must read it from
+    // The first pass stored g, perhaps over Y@GRAD (in_place). The second pass must read g from
     // there, without the mask.
     constexpr CudaNormMask kSecondMask =
         kMask == CudaNormMask::kOutput ? CudaNormMask::kNone : kMask;

@@ -24,7 +24,7 @@ struct CudaDropout {
         key(settings.KeyOf(run)) {}
 
   // Returns which of the elements [first, first + kCount) are dropped. kCount is 1, 2 or 4, and
-  // `first` a multiple of it, so that one block has all words.
+  // `first` a multiple of kCount, so that one block has all words.
   template <int kCount>
   __device__ CudaDropped<kCount> Of(int64_t first) const {
     static_assert(kCount == 1 || kCount == 2 || kCount == 4);

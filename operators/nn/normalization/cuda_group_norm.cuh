@@ -2,8 +2,8 @@
 // gradients. Statistics and sums are float64.
 //
 // Forward, each group of each image is the work of some threads, which read it three times. The
-// gradient starts from sums by image and channel; those of a group and those of a channel come from
-// them.
+// gradient starts from sums by image and channel; the sums of a group and of a channel come from
+// these.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// What layer_norm and its gradient do with one row on CUDA, for ops that do more with it, and the
-// sums over rows. Statistics and sums are float64.
+// The work of layer_norm and its gradient on a row on CUDA, for ops that do more with the row, and
+// the sums over rows. Statistics and sums are float64.
 #pragma once
 
 #include <cmath>

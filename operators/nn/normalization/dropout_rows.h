@@ -1,4 +1,4 @@
-// A bias, dropout and a residual of one row, and their gradients, for ops that do more with the row
+// A bias, dropout and a residual of a row, and the gradients, for ops that do more with the row
 // while it is in the cache. T is float (vectorised) or double.
 #pragma once
 

@@ -20,14 +20,14 @@ struct GroupGeometry {
   ChannelOrder order = ChannelOrder::kFirst;
 
   int64_t group_channels() const { return groups == 0 ? 0 : channels / groups; }
-  // The first channel of a group of an image: items are the groups of the first image, then those
-  // of the second one, …
+  // The first channel of a group of an image: items are the groups of the first image, then of the
+  // second, …
   int64_t first_channel(int64_t item) const { return item % groups * group_channels(); }
   // The number of elements that a group's statistics summarize.
   int64_t count() const { return group_channels() * pixels; }
 };
 
-// The second statistic of a group. The first one is its mean.
+// The second statistic of a group. The first statistic is the mean.
 enum class GroupStatistic { kVariance, kInverseDeviation };
 
 // The slots, and the meaning of the statistics.

@@ -1,4 +1,4 @@
-// What layer_norm and its gradient do with one row, for ops that do more with it.
+// The work of layer_norm and its gradient on a row, for ops that do more with the row.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@ AttrDef EpsilonAttr();
 AttrDef ReluTypeAttr();
 
 // Throws Error unless each slot that is present has `size` values (-1: unknown) of the dtype of the
-// op's first input. In the message, `meaning` says what has one value each.
+// op's first input. In the message, `meaning` says what there is one value for.
 void CheckVectors(const OpContext& context, std::initializer_list<const char*> slots, int64_t size,
                   const char* meaning);
 

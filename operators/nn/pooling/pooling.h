@@ -75,14 +75,14 @@ struct Pooling {
   }
 };
 
-// Returns the greater number, or NaN if one of them is: the maximum of a window with a NaN is NaN.
+// Returns the greater number, or NaN if either is NaN: the maximum of a window with a NaN is NaN.
 template <typename T>
 constexpr T MaxOrNan(T best, T value) {
   return best > value || best != best ? best : value;
 }
 
-// Returns whether a pixel takes the place of the largest one before it: a greater number or the
-// first NaN does.
+// Returns whether a pixel takes the place of the largest before it: a greater number or the first
+// NaN does.
 template <typename T>
 constexpr bool IsAboveMaximum(T value, T best) {
   return best == best && !(value <= best);
@@ -98,7 +98,7 @@ constexpr bool IsMaximum(T value, T best) {
 // Return the pooling of pool2d, or of max_pool2d_with_index, or its gradient op, by slot X and the
 // attributes. Adaptive pooling with windows of one size becomes plain pooling. They throw Error for
 // attributes that don't fit. They leave `rows` and `columns` empty: shape rules meet images of any
-// size, even such that no memory holds their tables.
+// size, even with tables too large for any memory.
 Pooling ParsePoolingExtents(const OpContext& context);
 Pooling ParseIndexedPooling(const OpContext& context);
 // Returns the pooling with `rows` and `columns`.

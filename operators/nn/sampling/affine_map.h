@@ -18,7 +18,7 @@ struct AffineMap {
 // Dims of -1 stay unknown. Throws Error for shapes and attributes that don't fit.
 AffineMap ParseAffineMap(const OpContext& context);
 
-// A place before the map: its coordinates, the one along the last axis first, and 1.
+// A place before the map: the coordinates, the last axis first, and 1.
 template <typename T, int kAxes>
 struct BasePlace {
   T at[kAxes + 1];

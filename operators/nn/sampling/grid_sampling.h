@@ -39,14 +39,15 @@ struct SampledAxis {
   SamplingPadding padding = SamplingPadding::kZeros;
 };
 
-// A number of elements from the first one on, and its derivative by the coordinate in the grid.
+// A position along an axis, in elements from the first, and the derivative of the position by the
+// coordinate in the grid.
 template <typename T>
 struct SampledPlace {
   T position;
   T slope;
 };
 
-// A tap is absent (its index is -1) where it is outside, and counts as 0.
+// A tap outside is absent (its index is -1), and counts as 0.
 template <typename T, int kTaps>
 struct AxisTaps {
   int64_t index[kTaps];
@@ -119,8 +120,8 @@ constexpr AxisTaps<T, TapsOf(kMode)> TapsAt(const SampledAxis& axis, T coordinat
   if constexpr (kMode != SamplingMode::kCubic) {
     at = Padded<T>(axis, at);
     if (axis.padding != SamplingPadding::kZeros) {
-      // At the outer elements themselves, too: what is beyond them isn't a tap, so their weights'
-      // slopes would be those of neither side.
+      // At the outer elements themselves, too: beyond is no tap, so the slopes of the weights would
+      // be right for neither side.
       if (at.position <= T(0)) at = {T(0), T(0)};
       if (at.position >= last) at = {last, T(0)};
     }
@@ -179,8 +180,8 @@ struct SampledAxes {
     }
   }
 
-  // Sets taps[0 … TapsOf(kMode, kAxes)) to those of a place, whose coordinates in the grid begin
-  // with that of the last axis. Each coordinate is read once.
+  // Sets taps[0 … TapsOf(kMode, kAxes)) to the taps of a place. The place's coordinates in the grid
+  // begin with the last axis. Each coordinate is read once.
   template <SamplingMode kMode, typename T>
   constexpr void Locate(const T* place, PlaceTap<T, kAxes>* taps) const {
     constexpr int kOfAxis = TapsOf(kMode);
