@@ -5,7 +5,8 @@ struct AdagradFormula {
   static constexpr SparseRule kSparseRule = SparseRule::kTouchedRows;
   enum Number { kEpsilonNumber, kOtherNumbers };
   static constexpr auto kNumbers = std::to_array<NumberSource>({{"epsilon"}});
-  enum Coefficient { kRate, kKept, kAdded, kEpsilon };  // kKept of the moment, kAdded of grad²
+  // kKept multiplies the moment, kAdded multiplies grad².
+  enum Coefficient { kRate, kKept, kAdded, kEpsilon };
 
   template <class Numbers>
   static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {

@@ -2,7 +2,8 @@
 struct AdamFormula {
   static constexpr size_t kStates = 2;
   static constexpr SparseRule kSparseRule = SparseRule::kLazyMode;
-  // Optimizers built on this one have theirs from kOtherNumbers and kOthers on.
+  // Optimizers built on adam have their own numbers and coefficients from kOtherNumbers and kOthers
+  // on.
   enum Number { kBeta1Number, kBeta2Number, kEpsilonNumber, kOtherNumbers };
   static constexpr auto kNumbers = std::to_array<NumberSource>(
       {{"beta1", "Beta1Tensor"}, {"beta2", "Beta2Tensor"}, {"epsilon", "EpsilonTensor"}});

@@ -1,5 +1,5 @@
 // adamw for one element; see adamw.cc. Included in the namespace of each instruction set and of
-// CUDA, as is what it includes.
+// CUDA, as is the file that it includes.
 #include "operators/optimizer/kernels/adam_formula-inl.h"
 
 struct AdamwFormula {

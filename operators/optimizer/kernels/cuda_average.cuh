@@ -1,10 +1,10 @@
 // The CUDA kernel of the ops that keep averages of parameters: AverageKernel's counterpart. An op's
 // .cu says how a step advances the scalars of a parameter, and a chunk of its arrays.
 //
-// A run is two launches for any number of parameters. The first one advances the scalars and writes
-// what they say about the step to a workspace; the second one advances the arrays. The device reads
-// scalars, SkipUpdate and other inputs, so the CPU waits for nothing. Bind gathers the addresses of
-// the tensors; the next run copies them to a table on the device.
+// A run is two launches for any number of parameters. The first launch advances the scalars and
+// writes the resulting numbers of the step to a workspace; the second launch advances the arrays.
+// The device reads scalars, SkipUpdate and other inputs, so the CPU waits for nothing. Bind gathers
+// the addresses of the tensors; the next run copies them to a table on the device.
 //
 // An element is rounded as on the CPU with AVX2 or better.
 #pragma once

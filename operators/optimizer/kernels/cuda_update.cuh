@@ -6,7 +6,7 @@
 // makes the coefficients of each parameter from its attributes and from scalars on the device
 // (learning rates, powers of beta, GradScale), and advances the powers; the last one updates all
 // elements. The device reads SkipUpdate as well, so the CPU waits for nothing. A table on the
-// device has the addresses of the tensors; it changes when they move.
+// device has the addresses of the tensors; it changes when the tensors move.
 //
 // An element is rounded as on the CPU with AVX2 or better, except powers (ftrl): products and sums
 // are fused only where the formula says so (the family is compiled without contraction). A norm is
@@ -15,7 +15,7 @@
 // With multi_precision the kernels update the master weights (kHasHalves). A thread takes as many
 // two-byte parameters and gradients as others, 8 bytes at once.
 //
-// A sparse gradient is that of the one parameter. A few more launches sort its rows and add up the
+// A sparse gradient belongs to the only parameter. A few more launches sort its rows and add up the
 // repeated ones. If the rows that it lacks are left alone, a launch updates the elements of the
 // others; else a list says where the sum of each row is, and the gradient of the rest is zero.
 #pragma once
@@ -118,7 +118,7 @@ struct CudaParameter {
   uint16_t* half_param_out = nullptr;
   bool is_aligned = false;  // all of them: see cuda_chunks.cuh
   int64_t count = 0;
-  GradientForm<T> form;  // but for `scale`
+  GradientForm<T> form;  // without `scale`
   CudaScalar learning_rate;
   double numbers[kMaxUpdateNumbers] = {};
   CudaScalar scalars[kMaxUpdateScalars];
@@ -445,7 +445,7 @@ class CudaUpdateKernel final : public Kernel {
   }
 
  private:
-  // What the formula may do with rows that a sparse gradient lacks: leave them alone, or update
+  // What the formula may do with rows that a sparse gradient lacks: leave the rows alone, or update
   // them.
   static constexpr bool kMayLeaveRows =
       SparseRuleOf<Formula>() != SparseRule::kAllRows && !kNeedsNorms<Formula>;
@@ -616,7 +616,8 @@ inline void AddCudaUpdateKernels(OpRegistry& registry, std::string_view type,
                                                                     PlaceKind::kCuda);
 }
 
-// Registers the kernels of one formula. Step makes its steps if it needs their norms.
+// Registers the kernels of one formula. Step makes the formula's steps if the formula needs their
+// norms.
 template <class Formula, class Step = GradientStep>
 void RegisterCudaUpdate(OpRegistry& registry, std::string_view type) {
   AddCudaUpdateKernels(registry, type, MakeCudaUpdateKernel<Formula, Step, float>,

@@ -1,7 +1,7 @@
 // The update of parameters by dense gradients, each element on its own.
 //
-// Parameters that follow one another in memory and have the same numbers are updated as one range:
-// in a flat buffer of thousands of small parameters, one loop runs over all of them.
+// Parameters with the same numbers are updated as one range if they are adjacent in memory: in a
+// flat buffer of thousands of small parameters, one loop runs over all of them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class DenseUpdate final : public UpdateKernel<T> {
   void JoinRanges();
 
   std::vector<UpdateRange<T>> parameters_;  // without coefficients
-  // By parameter: whether its arrays follow those of the previous one, with a gradient of the same
+  // By parameter: whether its arrays follow the previous parameter's, with a gradient of the same
   // form.
   std::vector<uint8_t> follows_previous_;
   std::vector<uint8_t> starts_range_;  // by parameter; 0: it is part of the previous one's range

@@ -1,5 +1,5 @@
 // lamb for one element; see lamb.cc. Included in the namespace of each instruction set and of CUDA,
-// as is what it includes.
+// as is the file that it includes.
 #include "operators/optimizer/kernels/adam_formula-inl.h"
 
 // Uses adam's kStepSize for a learning rate of 1. The first pass moves the moments, and measures

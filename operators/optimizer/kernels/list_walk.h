@@ -16,7 +16,7 @@ inline constexpr int64_t kListBlock = 2048;
 inline constexpr int64_t kListGrain = 4 * kListBlock;
 
 // Calls body(begin, end) for blocks of at most kListBlock of `elements` elements, on all threads.
-// The blocks depend on neither their number nor their order. `body` must not throw.
+// The blocks don't depend on the number and order of threads. `body` must not throw.
 template <typename Body>
 void ForEachBlock(int64_t elements, const Body& body) {
   ParallelFor(elements, kListGrain, [&](int64_t begin, int64_t end) {

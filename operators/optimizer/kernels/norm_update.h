@@ -2,10 +2,9 @@
 // lars_momentum): those of each parameter, and of its gradient or of the step that the formula
 // would take.
 //
-// A run has two passes over the elements, one that measures the norms and one that updates. A norm
-// is a sum over chunks of a fixed size, added up in their order, so it doesn't depend on the number
-// of threads. A gradient of selected rows is made dense first: the norms are those of the whole
-// parameter.
+// A run has two passes over the elements: the first measures the norms, the second updates. A norm
+// is a sum over chunks of a fixed size, added up in order, so the number of threads doesn't matter.
+// A gradient of selected rows is made dense first: the norms are those of the whole parameter.
 #pragma once
 
 #include <array>

@@ -46,7 +46,7 @@ class ParameterNumbers {
 
   const UpdateArguments& arguments_;
   ScalarRef scale_;
-  std::vector<ScalarRef> rates_;                        // one, or one per parameter
+  std::vector<ScalarRef> rates_;                        // for all parameters, or per parameter
   std::vector<std::pair<size_t, ScalarRef>> replaced_;  // numbers that tensors replace, by index
   std::vector<Scalar> scalars_;                         // by parameter, then by scalar
   std::vector<UpdateNumbers> numbers_;                  // by parameter

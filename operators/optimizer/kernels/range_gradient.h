@@ -9,8 +9,8 @@
 namespace skiff {
 
 // Returns the gradients of elements [begin, end) of `range` before range.gradient is applied. Uses
-// `buffer`, which has room for them, if they are zeros or have two bytes; `halves` converts these.
-// T is float or double.
+// `buffer`, which has room for the gradients, for zeros and for gradients of two bytes; `halves`
+// converts the latter. T is float or double.
 template <typename T>
 const T* GradientOf(const UpdateRange<T>& range, const HalfArrays& halves, int64_t begin,
                     int64_t end, T* buffer);

@@ -1,4 +1,4 @@
-// A list of ranges. Its elements are numbered through all ranges, so that threads can share them
+// A list of ranges. The elements are numbered through all ranges, so that threads can share them
 // evenly however many ranges there are.
 #pragma once
 

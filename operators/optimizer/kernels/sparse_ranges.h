@@ -1,4 +1,4 @@
-// The ranges into which selected rows cut the parameter whose gradient they are.
+// The ranges into which a gradient of selected rows cuts its parameter.
 #pragma once
 
 #include <cstdint>

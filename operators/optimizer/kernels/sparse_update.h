@@ -1,6 +1,6 @@
 // The update of one parameter by a gradient of selected rows, each element on its own: a range for
-// each row that the gradient has, and for the rows between them if the op's SparseRule updates
-// these as well.
+// each row of the gradient, and for the rows in between if the op's SparseRule updates these as
+// well.
 #pragma once
 
 #include "operators/optimizer/kernels/row_values.h"

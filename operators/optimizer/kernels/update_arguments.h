@@ -46,7 +46,7 @@ struct UpdateArguments {
   std::vector<Pair> half_params;  // with multi_precision: Param and ParamOut; else empty
   std::vector<int> grads;
   std::vector<std::vector<Pair>> states;  // by state, by parameter
-  std::vector<int> rates;                 // one, or one per parameter
+  std::vector<int> rates;                 // for all parameters, or per parameter
   std::vector<Number> numbers;
   std::vector<Scalar> scalars;
   int skip = -1;
@@ -65,12 +65,12 @@ std::vector<int> InputIndices(const OpContext& context, std::string_view slot);
 // Returns the numbers of elements of the arguments of an input slot.
 std::vector<int64_t> ElementCounts(const OpContext& context, std::string_view slot);
 
-// Returns the indices of the arguments of an input slot, each with that of its next value in the
-// output slot.
+// Returns the indices of the arguments of an input slot, each with the index of the next value in
+// the output slot.
 std::vector<UpdateArguments::Pair> PairsOf(const OpContext& context, std::string_view input,
                                            std::string_view output);
 
-// Copies each input to its next value, unless they share memory or there is no next value.
+// Copies each input to its next value, unless both share memory or there is no next value.
 void CopyToOutputs(const KernelContext& run, std::span<const UpdateArguments::Pair> pairs);
 
 // Returns the form of each parameter's gradient. GradientForm::scale, which an input gives, is 1.

@@ -51,7 +51,7 @@ class UpdateKernel : public Kernel {
   // Sets the coefficients and GradScale of a range, as the numbers of its parameter say.
   void SetCoefficients(UpdateRange<T>* range) const;
   void SetCoefficients(RangeList<T>* ranges) const;
-  // Copies each input that has a next value to that output, unless they share memory.
+  // Copies each input with a next value to the output of that value, unless both share memory.
   void CopyInputsToOutputs(const KernelContext& run) const;
   // Applies the formula to all elements of the ranges, on all threads.
   void UpdateElements(const RangeList<T>& ranges) const;

@@ -1,7 +1,8 @@
-// The loops of an optimizer's formula, compiled once per instruction set by the op's file, which
-// includes this one through Highway's foreach_target.
+// The loops of an optimizer's formula. They are compiled once per instruction set by the op's file,
+// which includes this file through Highway's foreach_target.
 //
-// A formula is a struct that computes with numbers of any type, so that CUDA can use it as well:
+// A formula is a struct that computes with numbers of any type, so that CUDA can use the formula as
+// well:
 //
 //   struct SgdFormula {
 //     static constexpr size_t kStates = 0;
@@ -17,8 +18,8 @@
 //     }
 //   };
 //
-// `states` holds the op's states in their order; Update replaces them by their next values. math[i]
-// is coefficient i. Update sees one element at a time. SetCoefficients receives UpdateNumbers: the
+// `states` holds the op's states in order; Update replaces each by the next value. math[i] is
+// coefficient i. Update sees one element at a time. SetCoefficients receives UpdateNumbers: the
 // numbers that kNumbers and, if the formula has it, kScalars name, and the norms if it declares
 // `static constexpr bool kNeedsNorms = true`. A formula that doesn't change the states declares
 // `static constexpr bool kKeepsStates = true`. `static constexpr SparseRule kSparseRule` says what
@@ -120,7 +121,7 @@ template <class Formula, typename T>
 struct ElementVector {
   using D = hn::ScalableTag<T>;
 
-  // The elements from `i` on; the gradient's first one is that of element 0.
+  // The elements from `i` on; the first element of the gradient is element 0.
   HWY_INLINE ElementVector(const RangePart<T>& part, int64_t i)
       : grad(hn::LoadU(D(), part.grad + i)), param(hn::LoadU(D(), part.param + i)) {
     for (size_t k = 0; k < Formula::kStates; ++k) states[k] = hn::LoadU(D(), part.states[k] + i);
@@ -144,8 +145,8 @@ struct ElementVector {
   hn::Vec<D> states[Formula::kStates + 1];
 };
 
-// Updates fewer elements than a vector has. It runs the same code on copies, so that it touches
-// nothing beyond them and rounds them as all others.
+// Updates fewer elements than a vector has. It runs the same code on copies, so nothing else is
+// touched, and these elements are rounded like all others.
 template <class Formula, class Gradient, typename T>
 HWY_INLINE void UpdateFew(const VectorMath<T>& math, const Gradient& gradient,
                           const RangePart<T>& part, int64_t count) {

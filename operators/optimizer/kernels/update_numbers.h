@@ -1,5 +1,5 @@
-// The numbers that an optimizer's formula takes, and how it computes its coefficients from them.
-// The formula declares both, for the CPU and CUDA alike (see update_loops-inl.h).
+// The numbers that an optimizer's formula takes, and how the formula's coefficients follow from the
+// numbers. The formula declares both, for the CPU and CUDA alike (see update_loops-inl.h).
 #pragma once
 
 #include <cstddef>

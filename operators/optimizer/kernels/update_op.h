@@ -2,9 +2,9 @@
 //
 // An update op takes the tensors of any number of parameters. Argument i of each list (Param, Grad,
 // the states) belongs to parameter i. Fluid's own programs give each op one parameter; the pass
-// merge_optimizer merges the ops, so that one op updates all parameters of a kind.
+// merge_optimizer merges these ops, so that a single op updates all parameters of a kind.
 //
-// The formula of the optimizer takes g instead of the gradient. It is computed in this order, each
+// The formula of the optimizer takes g instead of the gradient. g is computed in this order, each
 // step rounded:
 //   g = Grad * rescale_grad * GradScale
 //   g = g + regularization_coeff * Param         with "l2_decay"
@@ -17,7 +17,7 @@
 // MasterParamOut rounded as by the op cast: to the nearest number, ties to even. Whatever an update
 // leaves alone (SkipUpdate, rows) keeps its value in both.
 //
-// If the op has one parameter, its gradient may be selected rows. The slots of a row are added up
+// With a single parameter, the gradient may be selected rows. The slots of a row are added up
 // first, in order of occurrence. Rows that aren't there have a gradient of 0, or are left alone
 // (SparseRule, which the formula declares).
 #pragma once
@@ -30,7 +30,7 @@
 
 namespace skiff {
 
-// What distinguishes one update op from the others.
+// The differences between update ops.
 struct UpdateOp {
   StaticText type;
   StaticText doc;

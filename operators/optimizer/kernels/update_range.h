@@ -27,7 +27,7 @@ struct GradientForm {
   friend bool operator==(const GradientForm&, const GradientForm&) = default;
 };
 
-// Elements that one formula updates with one set of coefficients. An output array is its input, or
+// Elements that a formula updates with the same coefficients. An output array is its input, or
 // overlaps with no array. Without `grad` and `half_grad` the gradient is 0.
 template <typename T>
 struct UpdateRange {

@@ -35,8 +35,8 @@ inline bool AttendsBefore(const OpContext& context) {
   return context.Attr<std::string>("attends") == "before";
 }
 
-// Calls body(i, rows, tokens, weight) for each sentence: its rows of Input, its tokens, and where
-// its numbers in AttentionWeights begin, one for each pair of a row and a token.
+// Calls body(i, rows, tokens, weight) for each sentence: the rows of Input, the tokens, and where
+// the sentence's numbers in AttentionWeights begin, one for each pair of a row and a token.
 template <typename Body>
 void ForEachSentencePair(const SequenceRows& targets, const SequenceRows& sources,
                          const Body& body) {
@@ -49,7 +49,7 @@ void ForEachSentencePair(const SequenceRows& targets, const SequenceRows& source
   }
 }
 
-// What the op and its gradient read, beside what the steps of the cell do.
+// The inputs of the op and the gradient, besides the inputs of the cell's steps.
 template <typename T>
 struct DecoderInputs {
   explicit DecoderInputs(const OpContext& context)

@@ -116,7 +116,7 @@ class CudaGruBackwardSteps {
  private:
   Layer layer_;
   bool wants_weight_;    // the gradient of Weight
-  int64_t weight_rows_;  // that it is summed over
+  int64_t weight_rows_;  // in the sum of this gradient
   CudaGruWeights<T> weights_;
   CudaGruWeightGradient<T> weight_gradient_;
   In<T> weight_;

@@ -10,9 +10,9 @@
 
 namespace skiff {
 
-// offsets[i] = the sum of the first i lengths, but at most `rows`, so that no row beyond them is
-// read. If all lengths add up to another number, that is a fault at position `sum_position`. For
-// one block.
+// offsets[i] = the sum of the first i lengths, but at most `rows`, so that no row beyond is read.
+// If all lengths add up to another number, that is a fault at position `sum_position`. For one
+// block.
 template <class LengthOf>
 __global__ void __launch_bounds__(kCudaThreads)
     SumLengths(int64_t count, int64_t rows, LengthOf length_of, int64_t sum_position,
@@ -51,7 +51,7 @@ class CudaLengths {
     return {offsets, count};
   }
 
-  // Throws the Error for a fault of the last run if it is that of the sum.
+  // Throws the Error for a fault of the last run if the fault is about the sum.
   void ThrowIfSum(const std::string& op, const DataFault& fault) const {
     if (fault.position == sum_position_) ThrowGradientRows(op, rows_, fault.value);
   }

@@ -12,8 +12,7 @@
 
 namespace skiff {
 
-// Activates the projections of a step's sequences, and copies them to their rows among those of all
-// steps.
+// Activates the projections of a step's sequences, and copies them to the rows of all steps.
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     ActivateProjections(CudaStep step, ClippedActivation<T> activation, int64_t width,
@@ -28,7 +27,7 @@ __global__ void __launch_bounds__(kCudaThreads)
 }
 
 // Sets the gradients of h · ProjWeight and the projections before, which lie in batch order. The
-// next ones are those of the states.
+// next gradients are for the states.
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     ProjectionBackwardRows(CudaStep step, ClippedActivation<T> activation, CudaCellGradient<T> args,
@@ -264,7 +263,7 @@ class CudaLstmBackwardSteps {
     In<T> weight;
     In<T> batch_hidden;
     Out<T> weight_grad;
-    int64_t weight_rows;  // that its gradient is summed over, if it is wanted
+    int64_t weight_rows;  // in the sum of its gradient, if wanted
     CudaStepProduct<T> product;
     CudaSumProduct<T> weight_product;
     Workspace<T> step_hidden;  // the gradient of the hidden states of a step

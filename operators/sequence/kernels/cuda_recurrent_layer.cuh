@@ -1,7 +1,7 @@
 // The CUDA kernels of recurrent layers over the rows of ragged sequences, as recurrent_layer.h has
 // them for the CPU: lstm, lstmp, gru. A time step is the products with the weights and the launches
-// of its cell. What the gradients of weights are products of lies in batch order, so that the rows
-// of a step are next to each other for its products, and those of all steps for the sums.
+// of its cell. The factors of the gradients of weights are in batch order, so that the rows of a
+// step are adjacent for its products, and the rows of all steps for the sums.
 //
 // Steps are the time steps of a layer in one direction (cuda_lstm_steps.cuh, cuda_gru_steps.cuh).
 #pragma once
@@ -76,8 +76,8 @@ concept CudaBackwardSteps = RecurrentLayer<typename Steps::Layer> &&
   steps.SumWeight(run, numbers, numbers, count, to, space);
   // Writes those of other weights, if there are any, from `count` rows.
   steps.SumOthers(run, count, space);
-  // Writes those of the peepholes, if there are any, behind that of the bias, from `count`
-  // sequences that have rows.
+  // Writes the gradient of the peepholes, if there are any, behind the gradient of the bias, from
+  // `count` sequences with rows.
   steps.SumPeepholes(run, count, to);
 };
 

@@ -9,7 +9,7 @@
 
 namespace skiff {
 
-// A group of neighbouring rows, and where its repeats are, one after the other.
+// A group of neighbouring rows, and where the group's repeats are, one after the other.
 struct RepeatGroup {
   friend bool operator==(const RepeatGroup&, const RepeatGroup&) = default;
 
@@ -23,8 +23,8 @@ struct RepeatGroups {
   const RepeatGroup* groups;
   int64_t count;
 
-  // Returns the last group whose `first` (a member) isn't above `row`: of those that have rows
-  // there, the one with this row.
+  // Returns the last group whose `first` (a member) isn't above `row`: among groups with rows
+  // there, the group of the row.
   __device__ const RepeatGroup& GroupOf(int64_t RepeatGroup::*first, int64_t row) const {
     int64_t group = 0;
     int64_t after = count;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kCudaThreads)
       });
 }
 
-// Sets each row of x_gradient to the sum of what `gradient` holds for its repeats.
+// Sets each row of x_gradient to the sum over its repeats in `gradient`.
 template <typename T>
 void SumRepeats(const KernelContext& run, const RepeatGroups& groups, int64_t width,
                 const Tensor& gradient, Tensor* x_gradient) {

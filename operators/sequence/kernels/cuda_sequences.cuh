@@ -50,7 +50,7 @@ struct CudaOffsets {
 
   __device__ int64_t Begin(int64_t sequence) const { return offsets[sequence]; }
   __device__ int64_t End(int64_t sequence) const { return offsets[sequence + 1]; }
-  // Returns the sequence that has the row, which must be one of theirs.
+  // Returns the sequence of the row, which must exist.
   __device__ int64_t SequenceOf(int64_t row) const {
     int64_t sequence = 0;
     int64_t after = count;

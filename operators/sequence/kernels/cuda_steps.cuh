@@ -2,11 +2,11 @@
 // the longest first as on the CPU (time_steps.h), and products of another number of rows in each
 // step and run.
 //
-// A product's shape is fixed when it is made. So a step takes one of a few products, whose rows are
-// the most that there can be, half of that, and so on: the one with the fewest rows that are
-// enough. Rows after those of the step are computed from what happens to be in memory; nothing
-// reads their results. A sum over all rows of a run is a product over the most rows that there can
-// be, with zeros after those of the run.
+// A product's shape is fixed when it is made. So a step takes one of a few products, with the most
+// rows possible, half as many, and so on: the smallest with enough rows. Rows after those of the
+// step are computed from what happens to be in memory; nothing reads their results. A sum over all
+// rows of a run is a product over the most rows that there can be, with zeros after those of the
+// run.
 #pragma once
 
 #include <algorithm>
@@ -265,7 +265,7 @@ class CudaSumProduct {
   }
 
   int64_t bytes_;  // of C
-  // At most one of them.
+  // At most one is set.
   std::optional<CudaProduct<T>> product_;
   std::optional<CudaLongSum<T>> long_sum_;
 };
@@ -293,7 +293,7 @@ const T* WithZeroRows(const KernelContext& run, const T* matrix, int64_t used, i
   return copy;
 }
 
-// A block sums this many columns. Its warps, its lanes, take the rows in turn; then their sums are
+// A block sums this many columns. The warps, its lanes, take the rows in turn; then their sums are
 // added, always in the same order.
 inline constexpr int kSumColumns = 32;
 inline constexpr int kMostSumThreads = 1024;

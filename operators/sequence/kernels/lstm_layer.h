@@ -16,8 +16,8 @@ namespace skiff {
 inline bool HasProjection(const OpContext& context) {
   return context.def().FindInput("ProjWeight") != nullptr;
 }
-// Return slots of a layer of lstm or, if it `projects`, of lstmp: that of the states of all rows,
-// and that of the weight that has a row for each number of the cell.
+// Return slots of a layer of lstm or, if it `projects`, of lstmp: the slot of the states of all
+// rows, and the slot of the weight with a row for each number of the cell.
 inline StaticText StatesSlot(bool projects) {
   return projects ? StaticText("Projection") : StaticText("Hidden");
 }

@@ -1,4 +1,4 @@
-// lstm and lstmp, which are one op but for the projection.
+// lstm and lstmp, which are the same op except for the projection.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace skiff {
 
-// What lstm and lstmp differ in, but for what the projection adds.
+// The differences between lstm and lstmp, without the additions of the projection.
 struct LstmOp {
   StaticText type;
   StaticText doc;
@@ -23,7 +23,7 @@ struct LstmOp {
   std::vector<StaticText> writes;
 };
 
-// Adds the op, its gradient, and their kernels on the CPU.
+// Adds the op, the gradient op, and the kernels of both on the CPU.
 void AddLstmOps(OpRegistry& registry, const LstmOp& op);
 // Adds the CUDA kernels of an op and of its gradient.
 void AddLstmCudaKernels(OpRegistry& registry, const std::string& type);

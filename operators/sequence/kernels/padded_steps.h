@@ -12,14 +12,14 @@
 namespace skiff {
 
 // Sequence j and batch order: see TimeSteps. A layer that runs backwards in time visits the same
-// rows in batch order as one that runs forwards: its last sequences begin late.
+// rows in batch order as a layer that runs forwards: its last sequences begin late.
 class PaddedSteps {
  public:
   // Returns how many numbers an object needs.
   static int64_t NumbersOf(int64_t time, int64_t batch) { return time + 2 * batch + 2; }
 
   // `lengths` has an int32 or int64 per sequence; nullptr: all are `time` long. Throws Error
-  // (kOutOfRange), starting with `what`, unless they are from 0 to `time`.
+  // (kOutOfRange), starting with `what`, for a length outside 0 to `time`.
   PaddedSteps(int64_t time, int64_t batch, const Tensor* lengths, int64_t* numbers,
               std::string_view what);
 
@@ -66,7 +66,7 @@ class PaddedSteps {
   int64_t time_;
   int64_t batch_;
   TimeSteps steps_;
-  std::span<int64_t> first_;  // of each time step and of what follows the last one
+  std::span<int64_t> first_;  // of each time step and of the end of the last
 };
 
 }  // namespace skiff

@@ -1,7 +1,7 @@
-// The rank table of a ragged tensor: its sequences, the longest one first.
+// The rank table of a ragged tensor: the sequences, the longest first.
 //
-// As a tensor it is int64 [sequences, 3]: the number of the sequence, its length, and its first
-// row. Of sequences of one length, the one with the smaller number comes first. In a plan,
+// As a tensor it is int64 [sequences, 3]: the number of a sequence, the length, and the first row.
+// Of sequences with the same length, the smaller number comes first. In a plan,
 // TensorMeta::shape_lod is the LoD of the tensor whose lowest level the table ranks.
 //
 // Loops over time run the sequences side by side in this order. Step t has the rows of all
@@ -23,8 +23,8 @@ namespace skiff {
 
 class RankTable {
  public:
-  // `table` must outlive the object. A program may say of any tensor that it is a rank table:
-  // whoever goes by the rows in it must check them (CheckRowsWithin).
+  // `table` must outlive the object. A program may say of any tensor that it is a rank table: a
+  // kernel that goes by the rows in the table must check them (CheckRowsWithin).
   explicit RankTable(const Tensor& table) : entries_(table.values<int64_t>()) {}
 
   // Throws an Error (kInvalidArgument) unless the sequences are in the order of ranks and in the
@@ -106,7 +106,7 @@ inline void RankSequences(std::span<const uint64_t> offsets, std::vector<int64_t
 }
 
 // For shape rules: returns the number of sequences in an input that is a rank table, -1 while a
-// program is built. Throws an Error (kInvalidArgument) if it can't be one.
+// program is built. Throws an Error (kInvalidArgument) if the input can't be a rank table.
 inline int64_t RankTableSize(const OpContext& context) {
   const TensorMeta& table = context.Input("RankTable");
   const bool fits = table.dtype == DType::kInt64 && table.shape.rank() == 2 &&

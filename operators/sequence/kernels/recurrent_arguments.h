@@ -1,5 +1,5 @@
-// What recurrent layers have in common on all places: their sizes, what kernels find out about
-// their arguments, and how a step uses its states.
+// What recurrent layers have in common on all places: sizes, results of checks of the arguments,
+// and how a step uses its states.
 #pragma once
 
 #include <concepts>
@@ -23,7 +23,7 @@ inline RowCapacity InputCapacity(const OpContext& context) {
   return {context.Input("Input").shape[0], SequenceCount(context, "Input")};
 }
 
-// What a layer is: the sizes of its cell, and where its states are.
+// What a layer is: the sizes of the cell, and where the states are.
 template <typename Layer>
 concept RecurrentLayer = requires(const Layer& layer) {
   { layer.capacity } -> std::convertible_to<RowCapacity>;

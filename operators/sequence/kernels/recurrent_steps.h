@@ -45,7 +45,7 @@ struct StateRows {
   const T* Before(const StepOfRows& step, int64_t j) const {
     return step.steps.StateBefore(j, step.step.time, rows, initial, zeros, width);
   }
-  // Sets the states of a first step to those before it. Needs no zeros.
+  // Sets the states of a first step to the states before the step. Needs no zeros.
   void CopyInitial(const StepOfRows& first, const WideAndStored<T>& states) const {
     const int64_t count = first.step.count * width;
     if (initial == nullptr) {
@@ -74,7 +74,7 @@ class StepNumbers {
   int64_t width_;
 };
 
-// Numbers of the rows of a step that an op saves for its gradient, if it has the output for them.
+// Numbers of the rows of a step that an op saves for the gradient, if there is an output for them.
 // The output has the rows in batch order, and is of T: of half, the numbers are rounded.
 template <typename T>
 class SavedNumbers {
@@ -186,12 +186,12 @@ template <typename T>
 struct CellStep {
   const T* input;           // of all rows
   T* hidden;                // of all rows, set
-  WideAndStored<T> states;  // of the step: the states before it, on return those after it
+  WideAndStored<T> states;  // of the step: the states before the step, on return the states after
   WideType<T>* gates;       // of the step, on return activated
   StateProduct product;
 };
 
-// Gives the gates of a step, `gates_width` numbers each, what its states contribute.
+// Gives the gates of a step, `gates_width` numbers each, the contributions of the step's states.
 template <typename T>
 void MultiplyStates(const KernelContext& run, const RecurrentWeight<T>& weight,
                     const StepOfRows& rows, const CellStep<T>& step, int64_t width,
@@ -258,8 +258,7 @@ concept BackwardSteps = RecurrentLayer<typename Steps::Layer> &&
   steps.End(run, time, count);
 
   // Then write the gradient of Weight, given the states before `count` rows and the gradient of
-  // g: by a product that was made for at most `count` rows, or by one that holds the gradient
-  // of g.
+  // g: by a product made for at most `count` rows, or by a product that holds the gradient of g.
   { Steps::MakeProduct(context, layer, count) } -> std::same_as<typename Steps::WeightProduct>;
   steps.Sum(run, made, numbers, numbers, count, to);
   steps.Sum(run, of_gates, before, numbers, count, to);

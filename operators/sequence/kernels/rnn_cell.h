@@ -1,4 +1,4 @@
-// One time step of the cells of rnn for one sequence. Its LSTM is that of lstm_cell.h.
+// One time step of the cells of rnn for one sequence. The LSTM is that of lstm_cell.h.
 //
 // gru: the reset gate multiplies the product with the hidden state, not the state (Cho et al. 2014
 // in the form of cuDNN and PyTorch)

@@ -26,8 +26,8 @@ struct RnnGatePart {
   int64_t count = 0;
 };
 
-// The attributes of rnn, and what follows from them. "A pass" is one direction of a layer; they are
-// numbered as in PreState: the backward pass of a layer after its forward pass.
+// The attributes of rnn, and values that follow from them. "A pass" is one direction of a layer;
+// they are numbered as in PreState: the backward pass of a layer after its forward pass.
 struct RnnSettings {
   RnnMode mode = RnnMode::kSimple;
   RecurrentActivation activation = RecurrentActivation::kTanh;  // kSimple

@@ -59,7 +59,7 @@ void RepeatRows(const RowRepeats& groups, int64_t width, const T* x, Tensor* rep
   });
 }
 
-// Sets each group of rows of x_gradient to the sum of what `gradient` holds for its repeats.
+// Sets each group of rows of x_gradient to the sum over the group's repeats in `gradient`.
 template <typename T>
 void SumRepeats(const RowRepeats& groups, int64_t width, const Tensor& gradient, T* x_gradient) {
   const T* from = gradient.data<T>();

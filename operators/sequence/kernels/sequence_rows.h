@@ -46,11 +46,11 @@ class SequenceRows {
 // built. Throws Error (kInvalidArgument) if the input isn't ragged.
 int64_t SequenceCount(const OpContext& context, std::string_view slot);
 
-// The same for an input with one level, the only ones that the op takes: it throws for others, too.
+// The same for an op that takes a single level only: also throws for other levels.
 int64_t OneLevelSequenceCount(const OpContext& context, std::string_view slot);
 
 // For shape rules of ops whose rows depend on data: declares that the kernel gives the output an
-// LoD of `levels`. What it is isn't known before it runs.
+// LoD of `levels`. The LoD isn't known before the kernel runs.
 void DeclareLoDLevel(OpContext& context, std::string_view slot, int32_t levels);
 
 // Returns how many of `sequences` sequences with `elements` elements in all are worth a thread.

@@ -12,8 +12,8 @@
 
 namespace skiff {
 
-// Sorts sequences by length, the longest first, so that those that still have rows in a time step
-// are the first ones. "Sequence j" is the j-th in this order. In batch order, the rows of the first
+// Sorts sequences by length, the longest first, so that the sequences with rows in a time step are
+// the first ones. "Sequence j" is the j-th in this order. In batch order, the rows of the first
 // time step come first, those of each step in this order; this is the order of Fluid's outputs
 // named Batch….
 class TimeSteps {

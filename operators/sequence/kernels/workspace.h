@@ -1,5 +1,5 @@
-// Workspaces that a kernel names once, as it does its arguments (framework/op/arguments.h): a
-// factory requests a workspace, and Run asks for its data.
+// Workspaces that a kernel names once, as arguments are named (framework/op/arguments.h): a factory
+// requests a workspace, and Run asks for its data.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Workspace {
   int index_;
 };
 
-// An output or, if the op lacks it, a workspace in its place.
+// An output or, if the op lacks this output, a workspace.
 template <typename T>
 class OutputOrWorkspace {
  public:

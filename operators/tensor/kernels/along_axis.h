@@ -38,8 +38,8 @@ class AlongAxis {
   int64_t length() const { return length_; }
   // The distance of neighbours along the axis of the tensor.
   int64_t axis_stride() const { return axis_stride_; }
-  // The dims of Index, at least one, and what a step along each of them adds to the place in the
-  // tensor, 0 along the axis.
+  // The dims of Index, at least one, and the distance in the tensor of a step along each of these
+  // dims, 0 along the axis.
   const Shape& dims() const { return dims_; }
   int64_t stride(int dim) const { return strides_[static_cast<size_t>(dim)]; }
 
@@ -57,8 +57,8 @@ class AlongAxis {
   std::array<int64_t, Shape::kMaxRank> strides_ = {};
 };
 
-// Calls body(i) for each position i of an index [outer, length, inner], on several threads. What
-// names one element is of one thread, which calls it in the order of the positions, or in the
+// Calls body(i) for each position i of an index [outer, length, inner], on several threads. A
+// single thread handles all positions for the same element, in the order of the positions or in the
 // reverse order. `body` must not throw. T is the type of the elements.
 template <typename T, typename Body>
 void ForOwnedPlaces(const AxisExtents& index, const Body& body) {

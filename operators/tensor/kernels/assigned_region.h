@@ -32,7 +32,7 @@ class AssignedRegion {
   SelectionCopy CopyOut(DType dtype) const { return selection_.CopyOut(dtype); }
 
  private:
-  // Returns the axis of the tensor that each dim of the region is, -1 for one that is inserted.
+  // Returns for each dim of the region the axis of the tensor, -1 for an inserted dim.
   std::vector<int> DimsOf(const OpContext& context) const;
   void Broadcast(const OpContext& context, const Shape& value);
 
@@ -41,11 +41,12 @@ class AssignedRegion {
   AxisFlags repeats_{};
 };
 
-// Returns the elements of the attribute `values` in this dtype. Throws Error if it can't hold them,
-// or if `shape` has another number of elements.
+// Returns the elements of the attribute `values` in this dtype. Throws Error if the dtype can't
+// hold an element, or if `shape` has another number of elements.
 std::vector<uint8_t> BytesOfValues(const OpContext& context, DType dtype);
 
-// The kernel of set_value: copies Input to Out, unless they are one, and `values` to the region.
+// The kernel of set_value: copies Input to Out, unless both are one tensor, and `values` to the
+// region.
 class RegionAssignment {
  public:
   explicit RegionAssignment(const OpContext& context);

@@ -1,4 +1,4 @@
-// A tensor and its parts along one axis, for concat, split, stack, unstack and their gradients.
+// A tensor and its parts along an axis, for concat, split, stack, unstack and the gradients.
 #pragma once
 
 #include <vector>
@@ -48,7 +48,7 @@ std::unique_ptr<Kernel> MakeUnstackKernel(const PrepareContext& context, const s
 std::unique_ptr<Kernel> MakeStackKernel(const PrepareContext& context, const std::string& parts,
                                         const std::string& whole, int axis);
 
-// Returns the common shape of all arguments of the slot. A dim is known if one of them knows it.
+// Returns the common shape of all arguments of the slot. A dim is known if any argument knows it.
 // Throws Error for an argument of another shape or dtype.
 Shape CommonShape(const OpContext& context, const std::string& slot);
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kNoPadding = -1;
 
-// The indices of a run. All but padding_id are refused if they are that of no row.
+// The indices of a run. An index of no row is refused, unless it is padding_id.
 struct RowIndices {
   const void* data;
   bool are_wide;  // int64_t, else int32_t
@@ -125,7 +125,7 @@ void LaunchLastRows(const KernelContext& run, const SortedRows& sorted, int64_t 
   CheckLaunch("last rows");
 }
 
-// Adds a kernel that only moves elements for each dtype that the CPU has one for.
+// Adds a kernel that only moves elements for each dtype with a CPU kernel.
 void AddMovingKernels(OpRegistry& registry, std::string_view type, const KernelFactory& prepare) {
   for (const DType dtype :
        {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64,

@@ -1,4 +1,4 @@
-// Borders around images: pad2d and pad3d. pad2d's images are those of one plane.
+// Borders around images: pad2d and pad3d. pad2d's images are planes.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace skiff {
 
-// What a border pixel is: one value, the image mirrored at its first and last pixel (which aren't
-// repeated), its nearest pixel, or that of the image repeated endlessly.
+// What a border pixel is: a constant, the image mirrored at its first and last pixel (which aren't
+// repeated), the nearest pixel of the image, or a pixel of the image repeated endlessly.
 enum class BorderMode { kConstant, kReflect, kEdge, kWrap };
 
 // An axis of an image with a border. A border of kReflect is smaller than the image, and `extent`
@@ -77,8 +77,8 @@ struct ImagePadFacts {
 // Registers the op and <type>_grad with their CPU kernels.
 void AddImagePadOps(OpRegistry& registry, const ImagePadFacts& facts);
 
-// What the attributes of such an op ask for. The shape of X must be known but for BordersOfImages,
-// which throws Error if they don't fit.
+// What the attributes of such an op ask for. Except in BordersOfImages, the shape of X must be
+// known. BordersOfImages throws Error if attributes and shape don't fit.
 Borders BordersOfImages(const OpContext& context, const Shape& x);
 BorderMode BorderModeOf(const OpContext& context);
 PaddedImages PaddedImagesOf(const OpContext& context, const Shape& x);

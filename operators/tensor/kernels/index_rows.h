@@ -3,7 +3,7 @@
 //
 // The tensor is [outer, length, inner]. Indices count along the middle axis; a row is `inner`
 // elements. Indices are int32 or int64 and never negative. The loops don't check them: they read
-// those that ReadIndices or RowsByTuple::Resolve has checked.
+// indices that ReadIndices or RowsByTuple::Resolve has checked.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// one_hot and one_hot_v2: rows of zeros with one 1.
+// one_hot and one_hot_v2: rows of zeros with a single 1.
 #pragma once
 
 #include "framework/op/registry.h"

@@ -34,7 +34,7 @@ struct RepeatFacts {
       repetition;
 };
 
-// Returns `x` with leading dims of 1, so that it has rank `rank`.
+// Returns `x` with leading dims of 1, so that `rank` is the rank.
 Shape WithLeadingOnes(const Shape& x, int rank);
 
 // Registers the op (X -> Out) and <type>_grad with their kernels.

@@ -36,7 +36,7 @@ class SelectedPositions {
   // How many are selected.
   int64_t size() const { return size_; }
 
-  // Calls visit(position, its number among those selected), on several threads.
+  // Calls visit(position, number among the selected positions), on several threads.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
     ForEachBlock([&](int64_t block, int64_t begin, int64_t end) {

@@ -43,11 +43,11 @@ class StridedCopy {
   enum class Loop {
     kNothing,     // an empty box
     kRows,        // the last axis is contiguous on both sides
-    kTransposed,  // the last axis is contiguous in the target, the one before it in the source
+    kTransposed,  // the last axis is contiguous in the target, the axis before in the source
     kElements,    // anything else
   };
   Loop loop() const { return loop_; }
-  // None of size 1, merged where they are contiguous, those with large strides in the target first.
+  // None of size 1, merged where contiguous, large strides in the target first.
   std::span<const Axis> axes() const {
     return std::span(axes_).first(static_cast<size_t>(axis_count_));
   }

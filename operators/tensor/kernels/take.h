@@ -16,7 +16,7 @@ struct TakeFacts {
   bool axis_slot = false;      // a slot Axis may give the attribute
 };
 
-// Registers the op and <type>_grad with their kernels. When they run, they throw Error for an index
+// Registers the op and <type>_grad with their kernels. Kernels throw Error at run time for an index
 // outside [0, extent of X along the axis).
 void AddTakeOps(OpRegistry& registry, const TakeFacts& facts);
 
