@@ -2,7 +2,7 @@
 // consists of.
 //
 // Generated sources see nothing else of Python, so that they compile in little time: no header of
-// pybind11, and one overload of Read for each type that layers take.
+// pybind11, and an overload of Read for each type that layers take.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ struct Overload {
 
 struct BoundFunction {
   const char* module;  // "layers"; empty: the package itself
-  const char* owner;   // the class whose method it is, or nullptr
+  const char* owner;   // the class of the method, or nullptr
   const char* name;
   const char* doc;
   std::span<const Overload> overloads;
@@ -70,12 +70,13 @@ class Arguments {
  public:
   // `args` is a tuple, `kwargs` a dict; both outlive the object. `exact`: takes no array or list
   // of numbers for another element type, to choose among overloads. Throws ArgumentMismatch for
-  // too many arguments, an unknown one, one given twice and one that is missing.
+  // too many arguments, for an unknown argument, for an argument given twice and for a missing
+  // argument.
   Arguments(const char* function, const Overload& overload, PythonObject* args,
             PythonObject* kwargs, bool exact);
 
-  // Store argument i, if it was given. Throw ArgumentMismatch that names the argument, what was
-  // found and what was expected if it has another type or doesn't fit.
+  // Store argument i, if it was given. Throw ArgumentMismatch, with the argument, the value found
+  // and the expectation, if the value has another type or doesn't fit.
   void Read(size_t i, bool* value) const;
   void Read(size_t i, int32_t* value) const;
   void Read(size_t i, int64_t* value) const;
@@ -97,7 +98,7 @@ class Arguments {
   // One, or the dtype alone.
   void Read(size_t i, PrecisionOptions* value) const;
   void Read(size_t i, LossScaling* value) const;
-  // One number, or one for each dim.
+  // A single number, or one for each dim.
   void Read(size_t i, layers::Extent2d* value) const;
   void Read(size_t i, layers::Extent3d* value) const;
   void Read(size_t i, std::vector<int32_t>* value) const;

@@ -17,8 +17,8 @@ namespace skiff::python {
 
 namespace py = pybind11;
 
-// Each binds one part of the package. Parts come in this order, since later ones use the classes of
-// earlier ones.
+// Each binds one part of the package. Parts come in this order, since later parts use the classes
+// of earlier parts.
 void BindTensors(py::module_& module);
 void BindPrograms(py::module_& module);
 void BindFunctions(py::module_& module);
@@ -40,7 +40,7 @@ std::vector<std::string> NamesOf(const py::iterable& variables);
 
 // ---- tensors
 
-// A tensor in Python. One that shares memory with something that isn't to be written is read-only.
+// A tensor in Python. Read-only if it shares memory with something that isn't to be written.
 struct PythonTensor {
   Tensor tensor;
   bool is_writable = true;

@@ -1,4 +1,4 @@
-// Executors and what they run, as objects of Python.
+// Executors and prepared programs, as objects of Python.
 #pragma once
 
 #include <memory>

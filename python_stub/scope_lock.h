@@ -27,7 +27,7 @@ class ScopeLock {
   ScopeLock(const ScopeLock&) = delete;
   ScopeLock& operator=(const ScopeLock&) = delete;
 
-  // Lets an object of Python go: at once, or after its lock if this thread has one. The thread
+  // Lets an object of Python go: at once or, if this thread has a lock, after the lock. The thread
   // needn't hold the interpreter.
   static void Release(pybind11::object object);
 

@@ -38,7 +38,7 @@ class CharData {
   std::string extent() const;
   // Such as "bigrams 1.8412, trigrams 0.8900".
   std::string baselines() const;
-  // Readers of StreamReader's feeds. They read what this object owns.
+  // Readers of StreamReader's feeds. They read the data of this object.
   std::unique_ptr<training::Reader> TrainReader() const { return ReaderOf(train_); }
   std::unique_ptr<training::Reader> ValidationReader() const { return ReaderOf(validation_); }
 

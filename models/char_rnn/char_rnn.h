@@ -44,7 +44,7 @@ std::vector<std::string> CharRnnStates(const CharRnnOptions& options);
 Variable CharRnnLoss(const Variable& ids, const Variable& label, const Variable& carried,
                      const CharRnnOptions& options);
 
-// The feeds of the program that writes, all int64 but the temperature, and what it computes.
+// The feeds of the program that writes, all int64 except the temperature, and the program's result.
 inline constexpr const char* kPrompt = "prompt";  // [p], at least one character
 inline constexpr const char* kRoom = "room";      // [n]: its extent is the length to write
 inline constexpr const char* kTemperature = "temperature";  // [1], float32, positive

@@ -15,7 +15,7 @@ struct StreamReaderOptions {
 
 // Cuts the text into batch_size streams of equal length, one behind the other; less than batch_size
 // characters at the end of the text belong to none. Batch k has the k-th `steps` characters of each
-// stream, the last one what is left. So row b of a batch goes on where row b of the batch before
+// stream, the last batch the rest. So row b of a batch goes on where row b of the batch before
 // ended. Feeds, T being the steps of the batch:
 //
 //   ids      [T, batch_size], int64

@@ -26,9 +26,9 @@ class TextWriter {
   // than the file.
   TextWriter(const std::string& model_directory, uint64_t seed);
 
-  // Returns what follows the prompt. Throws an Error (kInvalidArgument) for an empty prompt, one
-  // with a character that the model doesn't know, an option out of range, and what ModelOutput
-  // throws if the model returns anything but characters.
+  // Returns what follows the prompt. Throws an Error (kInvalidArgument) for an empty prompt, for a
+  // prompt with a character unknown to the model, and for an option out of range. Throws the Errors
+  // of ModelOutput if the model returns anything but characters.
   std::string Write(const std::string& prompt, const WriteOptions& options = {});
 
  private:

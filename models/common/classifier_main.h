@@ -25,7 +25,7 @@ struct TrainableClassifier {
   int32_t channels = 3;
   int32_t height = 32;
   int32_t width = 32;
-  // Flags whose default differs from the common one, with this model's default.
+  // Flags with another default than the common flags, and this model's default.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
   // The model's own flags that decide what the network is; a training can't be resumed with other
   // values.

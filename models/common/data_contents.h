@@ -10,9 +10,10 @@
 
 namespace skiff::models {
 
-// Returns what a continuation must keep of a setting whose value names files, or folders with files
-// in them (not in folders inside), that were read: with commas between them, and perhaps a kind and
-// a colon before each, as in "mnist:FOLDER". Returns nothing if it names none of them.
+// Returns the part of a setting that a continuation must keep. The setting's value names files that
+// were read, or folders with files that were read (not in folders inside): with commas between
+// them, and perhaps a kind and a colon before each, as in "mnist:FOLDER". Returns nothing if it
+// names no such file.
 std::optional<training::FileSetting> DataContents(const std::string& value,
                                                   const std::vector<FileContents>& read);
 

@@ -1,8 +1,8 @@
-// A model that a training saved, as the programs that predict with it run it.
+// A model that a training saved, in the form in which predicting programs run it.
 //
-// Its folder is input like any other file: the program in it may be another one, and what a run
-// returns may have any rank, dims, dtype, LoD and values. So a predictor gets no tensor, but
-// outputs that check themselves.
+// Its folder is input like any other file: the program in it may be another program, and the
+// results of a run may have any rank, dims, dtype, LoD and values. So a predictor gets no tensor,
+// but outputs that check themselves.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class ModelOutput {
 
   // Returns the elements, which live as long as the output. Throws an Error (kInvalidArgument)
   // unless the output is a dense tensor without LoD, of the dtype float32 (int64), with these dims
-  // (-1: any extent from 1 on) and elements from `least` to `most`, so that none is NaN. `what`
-  // names it in messages.
+  // (-1: any extent from 1 on) and elements from `least` to `most`, so that none is NaN. `what` is
+  // the output's name in messages.
   std::span<const float> Floats(const std::string& what, std::span<const int64_t> dims, float least,
                                 float most) const;
   std::span<const int64_t> Integers(const std::string& what, std::span<const int64_t> dims,
@@ -63,12 +63,12 @@ class SavedModel {
   Program& program() { return *program_; }
   const Scope& scope() const { return executor_.scope(); }
 
-  // Throws an Error (kInvalidArgument) unless the model has these feeds, in this order, and so many
-  // fetches. `expected` ends the message, such as "a text classifier".
+  // Throws an Error (kInvalidArgument) unless the model has exactly these feeds, in the given
+  // order, and so many fetches. `expected` ends the message, such as "a text classifier".
   void CheckIs(const std::string& expected, const std::vector<std::string>& feeds,
                size_t fetches) const;
-  // Returns the variable of the program's root block. Throws an Error (kInvalidArgument) if there
-  // is none of this name, or if it hasn't the rank.
+  // Returns the variable of the program's root block. Throws an Error (kInvalidArgument) if no
+  // variable has the name, or if the rank is another.
   const Var& VarOfRank(const std::string& name, size_t rank) const;
 
   // Makes another program, of the same parameters, the one that Compile compiles. They get the

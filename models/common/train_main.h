@@ -67,7 +67,7 @@ struct TrainableModel {
   std::string summary;  // for --help
   // What a user types to start the program, if it isn't tools/train.sh NAME.
   std::string command = {};
-  // Flags whose default differs from the common one, with this model's default.
+  // Flags with another default than the common flags, and this model's default.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
   // The model's own flags that decide what is computed; a training can't be resumed with other
   // values. Where they name files that make_task reads, the contents must be the same, not the

@@ -10,8 +10,8 @@
 
 namespace skiff::models {
 
-// Returns a training whose programs `main` and `startup` are empty and have the seed. Throws what
-// CheckOptimizationOptions throws, so that a mistake in the options is found before a network is
+// Returns a training whose programs `main` and `startup` are empty and have the seed. Throws the
+// Errors of CheckOptimizationOptions, so that a mistake in the options is found before a network is
 // built.
 training::TrainingProgram EmptyTraining(const training::OptimizationOptions& optimization,
                                         uint64_t seed);

@@ -39,7 +39,7 @@ Variable ErnieEncoder(const ErnieInputs& inputs, const ErnieOptions& options);
 
 // Starts the names of the parameters of ErniePool.
 inline constexpr const char* kErniePooler = "pooled_fc";
-// Returns a vector for each sequence, made from that of its first token: [N, hidden].
+// Returns a vector for each sequence, made from the first token's vector: [N, hidden].
 Variable ErniePool(const Variable& encoded, const ErnieOptions& options);
 
 // Returns scores for the tokens at the given places: [places, vocabulary]. `places` [places] int64

@@ -1,4 +1,4 @@
-// The sizes of an ERNIE network: presets, JSON files, checks. And what it learns about sentences.
+// The sizes of an ERNIE network: presets, JSON files, checks. And tasks about sentences.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct ErnieOptions {
   float dropout = 0.1f;      // of embeddings and of each sub-layer's output
   float attention_dropout = 0.1f;
   float initializer_range = 0.02f;  // standard deviation of initial weights
-  // Of parameters and all that is computed from them: float32 or float64. No file has it.
+  // The dtype of parameters and of all values computed from parameters: float32 or float64. No file
+  // has it.
   DType dtype = DType::kFloat32;
 
   friend bool operator==(const ErnieOptions&, const ErnieOptions&) = default;
@@ -34,8 +35,7 @@ struct ErnieOptions {
 // A task about the order of sentences.
 struct SentenceTaskShape {
   std::string name;  // "next_sentence": the task of BERT; starts the name of the metric
-  // The sequences of this task have it as the first of their task_ids. Not read if there is only
-  // one task.
+  // The first task_id of the sequences of this task. Not read if there is only one task.
   int64_t id = 0;
   int64_t classes = 2;
 };
@@ -73,8 +73,8 @@ std::string ErnieOptionsToJson(const ErnieOptions& options);
 // The same, each value by its key.
 std::map<std::string, std::string> ErnieOptionsByKey(const ErnieOptions& options);
 // Keys that are missing keep their values in `defaults`; keys that aren't in the list are ignored,
-// as published files have more. Throws an Error (kInvalidArgument) that names the key for a value
-// of another type, for text that is no JSON object, and what ParseJson throws.
+// as published files have more. Throws an Error (kInvalidArgument), which names the key, for a
+// value of another type, for text other than a JSON object, and the Errors of ParseJson.
 ErnieOptions ErnieOptionsFromJson(std::string_view json, const ErnieOptions& defaults = {});
 
 }  // namespace skiff::models

@@ -34,7 +34,7 @@ class FineTuningData {
   int64_t classes() const { return parts_.classes; }
   // In a few words, such as "900 to train, 100 to validate, 2 classes, 10 texts cut to 64 tokens".
   std::string extent() const;
-  // Readers of ClassificationSource's feeds. They read what this object owns.
+  // Readers of ClassificationSource's feeds. They read the data of this object.
   std::unique_ptr<training::Reader> TrainReader() const;
   std::unique_ptr<training::Reader> ValidationReader() const;
 

@@ -1,4 +1,4 @@
-// The files that a saved ERNIE has beside program and weights: its sizes and its vocabulary.
+// The files that a saved ERNIE has beside program and weights: sizes and vocabulary.
 #pragma once
 
 #include <map>
@@ -15,8 +15,9 @@ std::map<std::string, std::string> ErnieModelFiles(const ErnieOptions& options,
 
 // Reads a saved model's vocabulary. Throws what ReadVocabulary throws.
 text::Vocabulary ReadErnieVocabulary(const std::string& model_directory);
-// Reads a saved model's sizes. Throws what ReadFile, ErnieOptionsFromJson and CheckErnieOptions
-// throw, and an Error (kInvalidArgument) if they aren't for that vocabulary; all name the file.
+// Reads a saved model's sizes. Throws the Errors of ReadFile, ErnieOptionsFromJson and
+// CheckErnieOptions, and an Error (kInvalidArgument) if the sizes don't fit the vocabulary; all
+// name the file.
 ErnieOptions ReadErnieOptions(const std::string& model_directory,
                               const text::Vocabulary& vocabulary);
 

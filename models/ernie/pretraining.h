@@ -38,7 +38,7 @@ struct PretrainingLoss {
   Variable word_loss;        // [1], the mean over masked tokens, weighted
   Variable word_accuracy;    // [1], of masked tokens
   Variable word_weight;      // [1], the sum of the weights
-  Variable answer_accuracy;  // [1], of sequences: those whose masked tokens are all right
+  Variable answer_accuracy;  // [1], of sequences with all masked tokens right
   Variable sequences;        // [1], the number of sequences with masked tokens
   std::vector<SentenceTaskLoss> sentences;
 };

@@ -46,7 +46,7 @@ class PretrainingData {
   virtual int64_t tasks() const = 0;      // kinds of task ids, from 0 on; 0: all are the same
   // In a few words, such as "1900 documents; 400 questions (the most frequent entity answers 3 %)".
   virtual std::string extent() const = 0;
-  // Readers of instance.h's feeds. They read what this object owns.
+  // Readers of instance.h's feeds. They read the data of this object.
   virtual std::unique_ptr<training::Reader> TrainReader() const = 0;
   virtual std::unique_ptr<training::Reader> ValidationReader() const = 0;
 };

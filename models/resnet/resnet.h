@@ -34,8 +34,8 @@ struct ResNetOptions {
 const std::vector<int32_t>& ResNetDepths();
 
 // Appends the network: from images [-1, channels, height, width] to logits [-1, classes]. Throws
-// Error (kInvalidArgument) for a depth that isn't one of ResNetDepths(), and for images that aren't
-// of rank 4.
+// Error (kInvalidArgument) for a depth outside ResNetDepths(), and for images of another rank than
+// 4.
 Variable ResNet(const Variable& image, const ResNetOptions& options);
 
 }  // namespace skiff::models

@@ -27,9 +27,9 @@ struct Bleu {
   int64_t expected_tokens = 0;
 };
 
-// Compares translations with those expected, one for each: the geometric mean of the precisions
-// over the whole corpus, times the brevity penalty. If there is no n-gram of some n, or not one
-// token fits, the score is 0. Throws an Error (kInvalidArgument) for different numbers of texts.
+// Compares each translation with the expected one: the geometric mean of the precisions over the
+// whole corpus, times the brevity penalty. If there is no n-gram of some n, or not one token fits,
+// the score is 0. Throws an Error (kInvalidArgument) for different numbers of texts.
 Bleu CorpusBleu(std::span<const std::vector<std::string>> translations,
                 std::span<const std::vector<std::string>> expected,
                 BleuSmoothing smoothing = BleuSmoothing::kExponential);

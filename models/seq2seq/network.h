@@ -1,4 +1,4 @@
-// The layers of the translation model: what its training and its decoding share.
+// The layers of the translation model: the part that training and decoding share.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct Seq2SeqOptions {
   //            step
   // luong      Luong, Pham, Manning 2015: a score state · key ("general"), by the state after it
   std::string attention = "bahdanau";
-  bool input_feeding = false;    // of luong: a step reads what the one before chose its token by
+  bool input_feeding = false;    // of luong: a step also reads the vector by which the step before
+                                 // chose its token
   bool tied_embeddings = false;  // scores by the products with the vectors of the target's tokens
   float dropout = 0.0f;          // of embeddings and of what a token is chosen by
   // In training, this share of each label's probability is spread over all tokens alike.
@@ -59,7 +60,7 @@ struct Decoded {
 // are the same.
 enum class AttentionOps { kFluid, kFused };
 
-// All parameters have names, so that the programs that use the network share them.
+// All parameters have names, so programs with the same network share the parameters.
 class Seq2SeqNetwork {
  public:
   // Throws an Error (kInvalidArgument) for a size that CheckSizes refuses, another cell, attention
@@ -108,11 +109,11 @@ class Seq2SeqNetwork {
     return options_.tied_embeddings && table == kTargetTable;
   }
   // Vectors begin with a variance of 1, as those of PyTorch's nn.Embedding. Xavier's deviation,
-  // sqrt(2 / (rows + width)), is meant for products with a matrix of all rows; a lookup reads one
-  // of them, and with vectors that are almost 0 a training learns slowly (docs/seq2seq.md).
-  // A table that gives the scores, too, has the deviation embedding^-0.5, so that these begin with
-  // a variance of 1 at most; its vectors are multiplied by embedding^0.5 where they are looked up
-  // (Vaswani et al., "Attention Is All You Need", 2017, 3.4).
+  // sqrt(2 / (rows + width)), is meant for products with a matrix of all rows; a lookup reads a
+  // single row, and with vectors that are almost 0 a training learns slowly (docs/seq2seq.md). A
+  // table that also gives the scores has the deviation embedding^-0.5, so that the scores begin
+  // with a variance of 1 at most; its vectors are multiplied by embedding^0.5 where they are looked
+  // up (Vaswani et al., "Attention Is All You Need", 2017, 3.4).
   ParamAttr TableAttr(const char* name) const;
   Variable Table(const Variable& ids, int64_t rows, const char* name) const;
   Variable Dropped(const Variable& x) const;

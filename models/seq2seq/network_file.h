@@ -1,4 +1,4 @@
-// The file beside a saved model that says what network it is, so that a program can build it anew.
+// The file beside a saved model that describes the network, so that a program can build it anew.
 #pragma once
 
 #include <string>

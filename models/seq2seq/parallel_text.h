@@ -24,7 +24,7 @@ std::vector<TextPair> ReadParallelText(const std::string& source_path,
 // (kDataLoss) with path and line for a line without a tab.
 std::vector<TextPair> ReadPairTable(const std::string& path);
 
-// Returns dates, as people write them, with their form in ISO 8601: {"the 3rd of May, 1998",
+// Returns dates, as people write dates, with the forms in ISO 8601: {"the 3rd of May, 1998",
 // "1998-05-03"}. Years are 1900 to 2049, days 1 to 28. Each seed has its own; no two sources are
 // equal.
 std::vector<TextPair> GenerateDates(int64_t count, uint64_t seed);

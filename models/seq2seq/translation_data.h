@@ -45,7 +45,7 @@ class TranslationData {
   std::map<std::string, std::string> VocabularyFiles() const;
   // In a few words, such as "900 to train, 100 to validate".
   std::string extent() const;
-  // Readers of PairReader's feeds. They read what this object owns.
+  // Readers of PairReader's feeds. They read the data of this object.
   std::unique_ptr<training::Reader> TrainReader() const;
   std::unique_ptr<training::Reader> ValidationReader() const;
 
@@ -60,7 +60,7 @@ class TranslationData {
   size_t left_out_ = 0;
 };
 
-// Returns the pairs that `data` names. Throws what the functions that read them throw.
+// Returns the pairs that `data` names. Throws the Errors of the functions that read the pairs.
 std::vector<TextPair> ReadPairs(const std::string& data, uint64_t seed);
 
 }  // namespace skiff::models

@@ -13,8 +13,8 @@ namespace skiff::models {
 
 struct Translation {
   std::string text;
-  // What each token of the translation looked at: for each (its end among them, unless it was cut)
-  // a weight for each token of the source. They add up to 1.
+  // The attention of each token of the translation: for each token (the end among them, unless it
+  // was cut) a weight for each token of the source. They add up to 1.
   std::vector<std::vector<float>> attention;
   std::vector<std::string> source_tokens;
   std::vector<std::string> target_tokens;
@@ -22,13 +22,13 @@ struct Translation {
 
 class Translator {
  public:
-  // Loads a model that a training saved, with its vocabularies. With a beam of one hypothesis it
-  // takes the most probable token in each step, as the saved program does; a wider beam makes
-  // another program of the network's file (network_file.h), with the same parameters. Throws an
-  // Error: kNotFound, kIo and kDataLoss for files that are missing or broken; kInvalidArgument if
-  // it isn't a translation model, and if the vocabularies aren't those that it was trained with (by
-  // their checksum in the network's file, which is read if it is there; else by their sizes); and
-  // what ParseNetwork and BuildBeamTranslator throw.
+  // Loads a model that a training saved, with its vocabularies. With a beam of one hypothesis, the
+  // translator takes the most probable token in each step, as the saved program does; a wider beam
+  // makes another program of the network's file (network_file.h), with the same parameters. Throws
+  // an Error: kNotFound, kIo and kDataLoss for files that are missing or broken; kInvalidArgument
+  // if it isn't a translation model, and if the vocabularies aren't those of the training (by the
+  // checksum in the network's file if there is one; else by their sizes); and what ParseNetwork and
+  // BuildBeamTranslator throw.
   explicit Translator(const std::string& model_directory, const BeamOptions& beam = {.width = 1});
 
   // What a token of a translation is.

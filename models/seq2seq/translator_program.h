@@ -58,11 +58,11 @@ inline constexpr float kNoHypothesis = -1e25f;
 void CheckBeam(const BeamOptions& options);
 
 // Returns a program that translates by a beam search. It stops when n tokens are written, or when
-// the best hypothesis of each sentence has ended and no open one could overtake it, even if all its
+// the best hypothesis of each sentence has ended and no open hypothesis could overtake, even if all
 // further tokens were certain. So the best hypothesis of a sentence doesn't depend on the rest of
-// the batch; how far its other ones have come does. One that has ended carries on with kEndToken
-// alone and keeps its score. Throws what CheckBeam throws, and an Error (kInvalidArgument) for
-// options that Seq2SeqNetwork refuses.
+// the batch; how far its other hypotheses have come does. A hypothesis that has ended carries on
+// with kEndToken alone and keeps its score. Throws what CheckBeam throws, and an Error
+// (kInvalidArgument) for options that Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options, const BeamOptions& beam,
                                              BeamTranslatorOutputs* outputs);
 

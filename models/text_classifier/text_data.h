@@ -33,13 +33,13 @@ class TextData {
 
   const text::Vocabulary& vocabulary() const { return vocabulary_; }
   int64_t classes() const { return parts_.classes; }
-  // The share of held-back texts that naive Bayes classifies right, which knows words and not
-  // their order (multinomial, add-one smoothing: Manning, Raghavan, Schütze, Introduction to
-  // Information Retrieval, 2008, section 13.2).
+  // The share of held-back texts that naive Bayes classifies right, by words without order
+  // (multinomial, add-one smoothing: Manning, Raghavan, Schütze, Introduction to Information
+  // Retrieval, 2008, section 13.2).
   double naive_bayes_accuracy() const { return naive_bayes_accuracy_; }
   // In a few words, such as "900 to train, 100 to validate, 2 classes (naive Bayes: 74.0 %)".
   std::string extent() const;
-  // Readers of SequenceReader's feeds. They read what this object owns.
+  // Readers of SequenceReader's feeds. They read the data of this object.
   std::unique_ptr<training::Reader> TrainReader() const;
   std::unique_ptr<training::Reader> ValidationReader() const;
 
