@@ -5,8 +5,8 @@
 
 namespace skiff {
 
-// Returns the FLOP of an instruction by OpDef::flop, 0 for an op without that fact; of a loop those
-// of all iterations, of one if only a run knows how many there are. They are those
+// Returns the FLOP of an instruction by OpDef::flop, 0 for an op without this fact; for a loop the
+// FLOP of all iterations, of a single iteration if only a run knows the number. The FLOP are those
 // of the definition: a kernel that finds a shorter way (Winograd, lengths of keys) does fewer.
 double CountFlop(const Plan& plan, const Instruction& instruction);
 

@@ -31,7 +31,7 @@ struct BuiltErnie {
 
 // Appends the network with its losses to the default programs, with as many positions as the
 // sequences need. The last 8 tokens of each generated sequence are padding. Throws an Error
-// (kInvalidArgument) if a sequence hasn't room for those and its masked tokens.
+// (kInvalidArgument) if a sequence hasn't room for the padding and its masked tokens.
 BuiltErnie BuildErnie(const ErnieWorkload& workload, int64_t batch_size, uint64_t seed);
 
 }  // namespace skiff

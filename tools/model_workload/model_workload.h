@@ -11,7 +11,7 @@
 
 namespace skiff {
 
-// A program whose parameters are in the executor's scope, with its feeds and its fetch.
+// A program with parameters in the executor's scope, with feeds and a fetch.
 struct ModelWorkload {
   std::unique_ptr<Program> program;
   std::vector<FeedList> batches;  // at least one

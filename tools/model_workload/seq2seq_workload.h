@@ -1,5 +1,5 @@
-// Translation models with one recurrent layer in the encoder and one in the decoder, as others time
-// them.
+// Translation models with one recurrent layer in the encoder and one in the decoder, as in
+// published timings.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Times one case of an operator, or of its gradient, on one kernel.
+// Times a case of an operator, or of the operator's gradient, on one kernel.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ struct OpTiming {
 OpTiming TimeCase(const OpRegistry& registry, const harness::OpCase& op_case,
                   const TimingOptions& options);
 
-// Returns the times of the ops that compute the gradients that the case checks, or if it checks
-// none those of all float inputs, from the outputs of a run of the case and pseudo-random gradients
-// of these. The candidate is one of a gradient op. Throws what TimeCase throws, and Error for an op
-// without a gradient.
+// Returns the times of the ops that compute the gradients checked by the case. If the case checks
+// none, times the gradients of all float inputs. Their inputs are the outputs of a run of the case,
+// and pseudo-random gradients of these. The candidate is one of a gradient op. Throws what TimeCase
+// throws, and Error for an op without a gradient.
 std::vector<OpTiming> TimeGradients(const OpRegistry& registry, const harness::OpCase& op_case,
                                     const TimingOptions& options);
 

@@ -24,7 +24,8 @@ struct FormTiming {
   int64_t launches = 0;                // instructions of the plan, each of which runs a kernel
   int64_t planned_bytes = 0;           // of temporaries
   double compile_seconds = 0;          // to compile and bind the program
-  double stream_share = 0;             // its bytes/s over those of the stream in the same turn
+  double stream_share = 0;             // bytes/s of the update over bytes/s of the stream in the
+                                       // same turn
   std::optional<double> loop_over_it;  // the loop's time over this form's in the same turn
 };
 

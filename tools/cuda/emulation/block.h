@@ -1,4 +1,4 @@
-// The threads of a block, each on a stack of its own: one runs until it waits for others.
+// The threads of a block, each on a stack of its own: each runs until it waits for others.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -31,13 +31,13 @@ class Block {
   // Returns the block whose threads the calling thread of the CPU runs; nullptr outside of kernels.
   static Block* Running() { return running_block_; }
 
-  // Runs all threads of the block that has this index in the grid. They run in an order that is
-  // drawn from the seed, or as they are numbered if it is 0. Returns false, with the failure
-  // reported, if a thread did something wrong or if none could go on.
+  // Runs all threads of the block that has this index in the grid. They run in an order drawn from
+  // the seed or, if the seed is 0, as numbered. Returns false, with the failure reported, if a
+  // thread did something wrong or if none could go on.
   bool Run(const KernelCall& call, uint3 index, uint64_t seed);
 
-  // The next five are for the running thread of the block. They are what device.h declares as
-  // SyncThreads, Exchange, SharedVariable, DynamicSharedMemory and LaneId.
+  // The next five are for the running thread of the block. device.h declares them as SyncThreads,
+  // Exchange, SharedVariable, DynamicSharedMemory and LaneId.
   void SyncThreads(Where where);
   void Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
                 void* result, Where where);
@@ -76,7 +76,7 @@ class Block {
            races_.Access(address, bytes, is_write, is_shared,
                          {running_, warp_epochs_[static_cast<size_t>(running_) / kLanes]});
   }
-  // Returns what looks for races in the accesses of the block, and of those that ran before it.
+  // Returns the detector of races in the accesses of the block and of blocks that ran before.
   RaceDetector& races() { return races_; }
 
  private:
@@ -111,13 +111,13 @@ class Block {
   }
 
   // The scheduler runs on the stack of Run's caller, and threads run on fibers. A fiber runs
-  // threads one after the other; if one of them waits, the fiber is its own until it ends.
+  // threads one after the other; if a thread waits, it keeps the fiber until the thread ends.
 
   // The scheduler: runs threads until all have ended. If none can go on, it reports that. After a
   // failure it returns at once: the other threads never go on, and their fibers are free.
   void Schedule();
-  // Goes from the scheduler to a fiber. Returns when a thread on it waits, or when it has run all
-  // threads that it could.
+  // Goes from the scheduler to a fiber. Returns when a thread on the fiber waits, or when the fiber
+  // has run all possible threads.
   void SwitchTo(Fiber* fiber);
   // Goes from the scheduler to a thread that is ready. Returns as SwitchTo does.
   void Resume(int thread);
@@ -137,14 +137,15 @@ class Block {
   // Returns whether a thread waits in an exchange with this mask and function.
   bool IsInExchange(int thread, unsigned mask, const char* function) const;
   // Ends an exchange to which all lanes of the mask have come, in the warp that begins with thread
-  // `first_of_warp`: gives each lane what it asked for, and makes those that wait ready.
+  // `first_of_warp`: gives each lane its result, and makes waiting lanes ready.
   void Deliver(int first_of_warp, unsigned mask, size_t bytes);
 
   // Reports a failure of the block, and makes the scheduler return.
   void Report(const std::string& what);
-  // Returns, for messages, why no thread can go on: one that waits, and one that it waits for.
+  // Returns, for messages, why no thread can go on: a waiting thread, and a thread that it waits
+  // for.
   std::string WhyStuck() const;
-  // Returns, for messages, which thread it is and what it waits for.
+  // Returns, for messages, which thread it is, and why it waits.
   std::string Describe(int thread) const;
 
   // Puts threads in an order that is drawn, unless Run's seed is 0.

@@ -1,5 +1,6 @@
 // What a .cu file finds in nvcc and not in <cuda_runtime.h>, for g++: compile.sh includes it before
-// everything else. It has what Skiff's kernels use. What is missing here doesn't compile: add it.
+// everything else. The file has what Skiff's kernels use. If something is missing here, the kernel
+// doesn't compile: add it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,12 +27,11 @@ namespace skiff::cuda_emulation {
 
 inline constexpr unsigned kLanes = 32;
 
-// Only kernels may call what follows, but for Launch. If a kernel does something wrong, the launch
-// fails: what it did is reported (failures.h), no thread of the launch goes on, and the call
+// Only kernels may call the functions below, except Launch. If a kernel does something wrong, the
+// launch fails: the mistake is reported (failures.h), no thread of the launch goes on, and the call
 // doesn't return.
 
-// Return threadIdx, blockIdx, blockDim and gridDim of the running thread, which has the same ones
-// as long as it runs.
+// Return threadIdx, blockIdx, blockDim and gridDim of the running thread, the same in every call.
 [[gnu::const]] uint3 ThreadIdx();
 [[gnu::const]] uint3 BlockIdx();
 [[gnu::const]] dim3 BlockDim();
@@ -61,16 +61,16 @@ void* SharedVariable(const void* key, size_t bytes, const char* name);
 // Returns the running block's dynamic shared memory, LaunchShape::shared_bytes of it.
 void* DynamicSharedMemory();
 
-// Waits until all threads of the block wait in SyncThreads. The launch fails if one of them ends
+// Waits until all threads of the block wait in SyncThreads. The launch fails if a thread ends
 // instead or, from another `where`, waits at another barrier.
 void SyncThreads(Where where);
 
 // Lets lanes of a warp pass values to each other. It waits until all lanes of `mask` have called it
 // with the same mask and `function`, the name of what the kernel calls. Each lane gives the `bytes`
 // at `value`, 8 at most, and gets at `result` what lane number `lane`, modulo 32, has given. If
-// `lane` is -1, it gets what all 32 lanes have given, in their order. Bytes of a lane that isn't in
-// the mask are all 0xFF. Only "__syncwarp" orders the warp's accesses to memory, too. The launch
-// fails if the caller isn't in the mask, if a lane in it can't come, or if `bytes` is more than 8.
+// `lane` is -1, each gets the bytes of all 32 lanes, in order. Bytes of a lane that isn't in the
+// mask are all 0xFF. Only "__syncwarp" orders the warp's accesses to memory, too. The launch fails
+// if the caller isn't in the mask, if a lane in it can't come, or if `bytes` is more than 8.
 void Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
               void* result, Where where);
 
@@ -81,8 +81,8 @@ unsigned LaneId();
 // ones never race. The thread doesn't wait in between.
 void SetAtomic(bool is_atomic);
 
-// Notes that the block has called __threadfence: until its end, it may read what other blocks have
-// written.
+// Notes that the block has called __threadfence: until the end of the block, it may read what other
+// blocks have written.
 void PassFence();
 
 // Returns the value that `lane` gives in an Exchange, to which the caller gives `value`.

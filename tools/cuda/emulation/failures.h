@@ -6,7 +6,7 @@
 namespace skiff::cuda_emulation {
 
 // Writes to stderr what went wrong, and keeps it for TakeFailure. The process will exit with 1
-// whatever else happens, so that nobody overlooks it.
+// whatever else happens, so that nobody overlooks the failure.
 void ReportFailure(const std::string& what);
 
 // Returns the first failure that was reported since the last call; empty: there was none.

@@ -11,8 +11,8 @@
 
 namespace skiff::cuda_emulation {
 
-// A stack of its own, or that of a thread of the CPU, and the place where its code goes on. One
-// thread of the CPU at a time uses a fiber and those that it switches to.
+// A stack, new or of a thread of the CPU, and the place where the code goes on. Only one thread of
+// the CPU at a time uses a fiber and the fibers that it switches to.
 class Fiber {
  public:
   // Stands for the calling thread's own stack, until Start gives the fiber another one.
@@ -28,7 +28,7 @@ class Fiber {
   void Start(void (*main)());
 
   // Called on this fiber's stack: keeps where its code is, and goes on with `to`. Returns when
-  // another fiber switches to this one.
+  // another fiber switches back.
   void SwitchTo(Fiber* to);
 
   // Ends a switch, for AddressSanitizer. The `main` of Start calls it.

@@ -1,6 +1,6 @@
-// The device's memory. Its addresses are its own and are never given twice, so that what was freed
-// is nobody's. All memory is mapped twice: kernels use one address, which the host can't touch
-// while no stream runs kernels; copies use the other, which can always be touched.
+// The device's memory. It has a separate range of addresses, which are never given twice, so that
+// freed addresses belong to nobody. All memory is mapped twice: kernels use one address, which the
+// host can't touch while no stream runs kernels; copies use the other, which can always be touched.
 #pragma once
 
 #include <array>
@@ -54,8 +54,8 @@ class DeviceMemory {
   // Puts memory, all of it 0, behind reserved addresses; the caller has taken the bytes. Returns
   // false, and changes nothing, if some of the addresses have memory.
   bool Map(void* begin, size_t bytes);
-  // Takes the memory from behind the addresses. Returns false if it wasn't exactly what some calls
-  // of Map have put there.
+  // Takes the memory from behind the addresses. Returns false unless some calls of Map have put
+  // exactly this memory there.
   bool Unmap(void* begin, size_t bytes);
   // Lets kernels touch mapped memory. Returns false if the addresses aren't exactly those of some
   // calls of Map.
@@ -118,7 +118,7 @@ class DeviceMemory {
   static constinit thread_local bool has_opened_;
 
   uintptr_t begin_ = 0;
-  // How often ranges_ has changed. Each change voids what threads know of it.
+  // How often ranges_ has changed. After a change, threads look up the ranges again.
   std::atomic<uint64_t> changes_ = 1;
   std::mutex mutex_;
   size_t reserved_ = 0;  // addresses from begin_ on

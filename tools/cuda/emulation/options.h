@@ -1,5 +1,5 @@
-// The options in $SKIFF_CUDA_EMULATION, as "seed=7,late_us=0": runs that differ in them find code
-// that only happens to work.
+// The options in $SKIFF_CUDA_EMULATION, as "seed=7,late_us=0": with different options, runs find
+// code that only happens to work.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Options {
   uint64_t memory_bytes = uint64_t{8} << 30;
 };
 
-// Returns the options. The first call reads them; one that it can't read ends the process with a
-// message.
+// Returns the options. The first call reads them; an option that can't be read ends the process
+// with a message.
 const Options& TheOptions();
 
 }  // namespace skiff::cuda_emulation

@@ -29,7 +29,8 @@ class RaceDetector {
     has_fence_ = false;
     is_atomic_ = false;  // a thread may have failed in an atomic access
   }
-  // Notes a barrier of the block: what its threads did before it is ordered before what follows.
+  // Notes a barrier of the block: the accesses of the block's threads before it are ordered before
+  // later accesses.
   void PassBarrier() { ++interval_; }
   // Notes a __threadfence: until the block ends, its reads don't race with writes of earlier
   // blocks.
@@ -76,8 +77,8 @@ class RaceDetector {
   static constexpr int kWarp = 32;
 
   // Who was there last: from bit 28 on the interval between two barriers, numbered over all blocks
-  // (0: none), so that visits compare as their intervals do; below it __syncwarp's epoch, the
-  // thread, a bit for each byte, and whether the access was atomic.
+  // (0: none), so that visits compare by interval; below it __syncwarp's epoch, the thread, a bit
+  // for each byte, and whether the access was atomic.
   using Visit = uint64_t;
   static constexpr int kIntervalAt = 28;
   static constexpr int kEpochAt = 15;

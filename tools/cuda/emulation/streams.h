@@ -1,5 +1,5 @@
-// Streams, events and graphs. A stream does what it is given in order: the thread that waits for it
-// does the work or, if nobody waits, a thread of the stream's own, late.
+// Streams, events and graphs. A stream does its work in order: the thread that waits for the stream
+// does the work or, if nobody waits, a thread of the stream, late.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,15 +17,15 @@ using Work = std::function<void()>;
 // thread is at it. It has made sure that it may wait (CheckNotCaptured, CheckMayCallUnsafely,
 // IsInHostFunction), and learns what failed from TakeFailure (failures.h).
 
-// Waits until all streams have done what they were given before the call, one stream after the
-// other in an order that is drawn.
+// Waits until all streams have done the work given before the call, one stream after the other in a
+// random order.
 void WaitForDevice();
 
-// Waits until the stream has done what it was given before the call.
+// Waits until the stream has done the work given before the call.
 void WaitForStream(cudaStream_t stream);
 
-// Waits until the event has passed: its stream has done what it had been given when the event was
-// recorded last. Returns at once if the event was never recorded.
+// Waits until the event has passed: the stream has done the work given before the last recording of
+// the event. Returns at once if the event was never recorded.
 void WaitForEvent(cudaEvent_t event);
 
 // Appends work to a stream, or to the graph that the stream is captured into. Returns

@@ -9,24 +9,24 @@
 //
 // It refuses (CUBLAS_STATUS_INVALID_VALUE) handles and descriptors that aren't alive; sizes,
 // batches and types that don't fit each other; a leading dimension below the rows; an algorithm
-// that wasn't chosen for this very product; a workspace that is smaller than it asked for, or not
+// that wasn't chosen for this product; a workspace that is smaller than it asked for, or not
 // at a multiple of 256 bytes; matrices, and a bias, at addresses that aren't multiples of the
 // alignment that the preference named; a null bias; a null algorithm; attributes that Skiff doesn't
 // set; alignments that are no power of 2 or less than an element; and preferences that allow sums
 // in place, whose order varies, or of parts in half. CUBLAS_STATUS_NOT_SUPPORTED: other types and
 // epilogues.
 //
-// What it offers depends on k, so that products of a few sizes meet all of it. k % 11 == 6: nothing
-// (CUBLAS_STATUS_NOT_SUPPORTED). k % 13 == 4: nothing with a bias. k % 7 == 5: nothing for matrices
-// aligned to less than 16 bytes (no results). Odd k: an algorithm with a workspace of 1,040 bytes,
-// all of which its kernel writes, if the preference allows so many. Else: one without.
+// The offered algorithms depend on k, so that products of a few sizes meet all cases. k % 11 == 6:
+// nothing (CUBLAS_STATUS_NOT_SUPPORTED). k % 13 == 4: nothing with a bias. k % 7 == 5: nothing for
+// matrices aligned to less than 16 bytes (no results). Odd k: an algorithm with a workspace of
+// 1,040 bytes, all of which its kernel writes, if the preference allows so many. Else: one without.
 #pragma once
 
 #include <string_view>
 
 namespace skiff::cuda_emulation {
 
-// Returns the stand-in's function of this name, nullptr if it has none.
+// Returns the stand-in's function of this name, or nullptr.
 void* CublasLtFunction(std::string_view name);
 
 }  // namespace skiff::cuda_emulation

@@ -1,7 +1,8 @@
 // Stand-ins for NVIDIA's libraries, which show mistakes in how they are called.
 //
-// A stand-in has what Skiff calls. It refuses what the library's documentation doesn't allow, and
-// what Skiff mustn't ask for. Its kernels are plain, and the emulation checks their accesses.
+// A stand-in has what Skiff calls. It refuses calls that the library's documentation doesn't allow,
+// and calls that Skiff mustn't make. Its kernels are plain, and the emulation checks their
+// accesses.
 #pragma once
 
 #include <string_view>

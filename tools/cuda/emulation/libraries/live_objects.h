@@ -20,8 +20,8 @@ inline uintptr_t NextObjectNumber() {
 template <class Object>
 class LiveObjects {
  public:
-  // Makes an object and sets *pointer to what the caller knows it by. Returns false, and makes
-  // none, if `pointer` is nullptr.
+  // Makes an object and sets *pointer to the caller's handle for it. Returns false, and makes none,
+  // if `pointer` is nullptr.
   template <class Pointer>
   static bool Make(Pointer* pointer, const Object& object = {}) {
     if (pointer == nullptr) return false;
