@@ -1,4 +1,4 @@
-// Runs mutants in processes of their own, so that one that ends its process is found, too.
+// Runs mutants in separate processes, so that a mutant that ends its process is found, too.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct FuzzFailure {
 
 struct FuzzResult {
   std::vector<FuzzFailure> failures;
-  // How many mutants have come to an end, those that ended their process included.
+  // The number of finished mutants, including mutants that ended their process.
   uint64_t tried = 0;
   // How many mutants came to an end by MutantReport::End.
   std::array<uint64_t, 5> ends = {};
@@ -47,10 +47,11 @@ struct FuzzResult {
 // at. Throws an Error for a count below 1, and for jobs below 1 or above kMostJobs.
 FuzzResult RunMutants(const MutantCheck& check, const FuzzOptions& options);
 
-// Returns the message without numbers and quoted names, so that those of one kind are equal.
+// Returns the message without numbers and quoted names, so that messages of the same kind are
+// equal.
 std::string KindOf(const std::string& message);
 
-// Returns what is wrong with one mutant, checked in another process; empty: nothing.
+// Returns the mistake that a mutant shows, checked in another process; empty: nothing.
 std::string FailureOf(const Mutant& mutant);
 
 }  // namespace skiff::fuzz

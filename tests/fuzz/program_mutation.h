@@ -1,4 +1,4 @@
-// Random changes of programs and of what they are fed.
+// Random changes of programs and of their feeds.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 namespace skiff::fuzz {
 
-// A program with all that it needs to run.
+// A program with everything that a run needs.
 struct Seed {
   std::string name;
   std::shared_ptr<const Program> program;
@@ -17,10 +17,10 @@ struct Seed {
   FetchList fetches;
 };
 
-// Returns programs with loops, branches, arrays, rank tables, beam search and shapes that depend on
-// data, gradient ops without their forward half, random programs of all ops and of ragged layers,
-// and those of PaddlePaddle in `files`, which have params.npz and feed.npz, and may have a
-// startup.pb, beside them. They depend on the files alone.
+// Returns programs with loops, branches, arrays, rank tables, beam search and data-dependent
+// shapes, gradient ops without their forward half, and random programs of all ops and of ragged
+// layers. Also returns the programs of PaddlePaddle in `files`, with params.npz and feed.npz, and
+// maybe a startup.pb, beside each file. They depend on the files alone.
 std::vector<Seed> SeedPrograms(const std::vector<std::string>& files);
 
 }  // namespace skiff::fuzz

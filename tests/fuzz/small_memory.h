@@ -7,8 +7,8 @@
 
 namespace skiff::fuzz {
 
-// While it exists, the process gets 16 MiB of buffers and 512 MiB in all, beyond what it has:
-// asking for more throws what it throws when memory runs out, an Error (kResourceExhausted) or
+// While a SmallMemory exists, the process gets 16 MiB of buffers and 512 MiB in all, in addition to
+// its memory: asking for more throws as when memory runs out, an Error (kResourceExhausted) or
 // std::bad_alloc. With AddressSanitizer, which takes all addresses, only buffers have a bound. One
 // at a time.
 class SmallMemory {

@@ -18,8 +18,9 @@ struct RowKernels {
 };
 
 struct RunnerOptions {
-  // Where kernels run. On a place other than the CPU, cases run with one thread and one instruction
-  // set, results are also compared with the CPU's, and gradient rules aren't checked again.
+  // Where kernels run. On a place other than the CPU, cases run with a single thread and
+  // instruction set, results are also compared with the CPU's, and gradient rules aren't checked
+  // again.
   Place place = Place::Cpu();
   // Only determines which kernels would run (CaseReport::kernels).
   bool choose_only = false;
@@ -34,7 +35,8 @@ struct RunnerOptions {
 };
 
 struct CaseReport {
-  // One message per failure: case, dtype, candidate, threads, what was found and what was expected.
+  // One message per failure: case, dtype, candidate, threads, the result found and the result
+  // expected.
   std::vector<std::string> failures;
   // The number of kernel calls.
   int64_t runs = 0;

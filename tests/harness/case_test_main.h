@@ -11,8 +11,8 @@ namespace skiff::harness {
 int RunCaseTests(int* argc, char** argv, const OpRegistry& registry, const CaseList& cases);
 
 // Runs each case that has a CUDA kernel as the test cuda_<op type>.<case name>, comparing the
-// device with the case's reference and with the CPU. Skips all of them without a device, and skips
-// Cuda.HasKernels in a build without CUDA kernels, so that what isn't tested counts as skipped.
+// device with the case's reference and with the CPU. Skips all cases without a device, and skips
+// Cuda.HasKernels in a build without CUDA kernels, so that untested cases count as skipped.
 int RunCudaCaseTests(int* argc, char** argv, const OpRegistry& registry, const CaseList& cases);
 
 }  // namespace skiff::harness

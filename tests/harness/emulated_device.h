@@ -1,9 +1,9 @@
 // A device without hardware, to test what the executor does with one.
 //
-// Its memory can't be touched (PROT_NONE) except while its streams run, and they run as late as
-// they may: when somebody waits, or up to an event that a stream waits for which somebody waits
+// The device's memory can't be touched (PROT_NONE) except while streams run. Streams run as late as
+// possible: when somebody waits, or up to an event that a stream waits for which somebody waits
 // for. One thread at a time uses the device and all of its streams. So a host that touches the
-// device's memory gets a fault of the processor, and one that doesn't wait for a copy finds old
+// device's memory gets a fault of the processor, and a host that doesn't wait for a copy finds old
 // bytes. The device runs the kernels of the CPU, on the addresses of its memory.
 #pragma once
 

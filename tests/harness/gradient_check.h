@@ -21,7 +21,7 @@ std::vector<Op> GradientOps(const OpRegistry& registry, const OpCase& op_case, c
 // Error for a slot that the case doesn't fill.
 std::vector<std::string> GradientVariables(const OpCase& op_case);
 
-// The results of a run of the forward op, and what its gradient ops may read.
+// The results of a run of the forward op, and the inputs that its gradient ops may read.
 struct ForwardRun {
   NamedTensors outputs;
   std::set<std::string> loss;  // the float outputs that the loss sums

@@ -26,7 +26,7 @@ std::vector<std::string> KernelsWithoutCase(const OpRegistry& registry, const Ca
 // Returns the kernels of the CPU that take fewer rows in some case, not counting benchmark cases.
 RowKernels FindRowKernels(const OpRegistry& registry, const CaseList& cases);
 
-// Returns those of them that no case checks. What counts as checked is as for KernelsWithoutCase.
+// Returns the kernels that no case checks. What counts as checked is as for KernelsWithoutCase.
 std::vector<std::string> RowKernelsWithoutCheck(const RowKernels& kernels);
 
 }  // namespace skiff::harness

@@ -34,7 +34,7 @@ MemoryChoice SkippingChoice(const Workload& workload);
 // others for each seed. Fusions stay as without checkpoints, and so do the results. Returns nullopt
 // if there are no such variables.
 std::optional<MemoryChoice> CheckpointChoice(const Workload& workload, uint64_t seed);
-// Recomputes for a budget between the least that all runs can do with and what they take without
+// Recomputes for a budget between the least that all runs need and the memory of the runs without
 // recomputing. A run that fetches much leaves little to recompute. Returns nullopt if a run has
 // several segments: nobody can look at the plans of later ones.
 std::optional<MemoryChoice> BudgetChoice(const Workload& workload, uint64_t seed);
@@ -48,10 +48,10 @@ std::vector<std::string> MemoryFaults(const Workload& workload,
 std::vector<std::string> FaultsOfEveryMemoryChoice(const Workload& workload);
 
 // Returns a smaller workload that still fails, without the runs, fetches and ops that the failure
-// doesn't need: of one run if one fails alone. `fails` must be true for `workload`, and false for a
-// workload that can't run.
+// doesn't need: a single run, if a run fails alone. `fails` must be true for `workload`, and false
+// for a workload that can't run.
 Workload Shrink(const Workload& workload, const std::function<bool(const Workload&)>& fails);
-// Returns the programs of a workload as text, and what it fetches.
+// Returns the programs of a workload as text, and the fetches.
 std::string WorkloadText(const Workload& workload);
 
 }  // namespace skiff::harness

@@ -18,8 +18,8 @@
 
 namespace skiff::harness {
 
-// A vector of numbers that is made when it is first used, so that a list of all cases takes no
-// memory for those that only the benchmark runs. Not thread-safe, not even for reading.
+// A vector of numbers, made at its first use, so that a list of all cases takes no memory for cases
+// that only the benchmark runs. Not thread-safe, not even for reading.
 class LazyValues {
  public:
   using value_type = double;
@@ -107,7 +107,7 @@ Array SelectedRows(Array values, std::vector<int64_t> rows, int64_t height);
 // Returns the dense tensor that selected rows represent.
 Array Dense(const Array& selected_rows);
 // Returns equally many selected rows: first the different rows, ascending, each with the sum of its
-// values, then unused ones.
+// values, then unused rows.
 Array Merged(const Array& selected_rows);
 
 // A wrong input that the gradient op accepts, since nothing tells it that the input is wrong.

@@ -52,7 +52,7 @@ NamedTensors KeepFloat32(const OpDef& def, const Op& op, NamedTensors inputs);
 // kernels for half have the bits of float32's, rounded: ops_in_half_test.)
 std::vector<DType> CheckedHalves(const OpRegistry& registry, const std::string& type, Place place);
 
-// Returns the tolerance of a case in one of these dtypes.
+// Returns the tolerance of a case in either dtype of half.
 double NativeTolerance(const OpCase& op_case, DType half);
 
 // Returns whether one of the slots that keep float32 has the variable.

@@ -20,8 +20,8 @@ struct PassChoice {
 // No pass at all.
 PassChoice NoPasses();
 // Returns the choices that every registered pass must pass, made from the registry: each pass
-// alone; the default pipeline; that without each of its passes, and with each pass that it omits;
-// all that it omits; and all passes.
+// alone; the default pipeline; the default pipeline without each of its passes, and with each pass
+// that the pipeline omits; all omitted passes; and all passes.
 std::vector<PassChoice> PassChoices();
 // Chooses no registered pass, only the given one.
 PassChoice OnlyPass(std::shared_ptr<const ProgramPass> pass);

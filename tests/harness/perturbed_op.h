@@ -21,7 +21,7 @@ struct PerturbedOp {
 // (a long for an int), small, next to its value (of integers), with one element more or less, or of
 // another type; an input of another dim, rank or dtype (its numbers repeated or cut off), or empty
 // with a huge dim; an argument missing or given twice. The last variants replace one extent by 0
-// and another by a huge one in all inputs, so that shapes still fit each other.
+// and another by a huge extent in all inputs, so that shapes still fit each other.
 std::vector<PerturbedOp> PerturbationsOf(const OpDef& def, const Op& op,
                                          const NamedTensors& inputs);
 

@@ -39,8 +39,8 @@ struct OpSettings {
 // without tensor.
 std::vector<TensorMeta> InputMetas(const OpDef& def, const Op& op, const NamedTensors& inputs,
                                    const std::map<std::string, Layout>& layouts = {});
-// Returns the metas that the shape rule gives to the variables of OutputOrder. Throws Error if it
-// leaves one out.
+// Returns the metas that the shape rule gives to the variables of OutputOrder. Throws Error if the
+// rule leaves out a variable.
 std::vector<TensorMeta> InferOutputMetas(const OpDef& def, const Op& op,
                                          const std::vector<TensorMeta>& inputs);
 // Returns both, as kernel selection sees them.
@@ -59,13 +59,13 @@ class PreparedOp {
   // workspaces and derived forms with `poison`. Then refreshes the derived forms.
   void Load(const NamedTensors& inputs, unsigned char poison);
   // The same for inputs with fewer rows: tensors get the shapes and LoDs that follow from these.
-  // What they leave unused of their memory is filled with `poison` in outputs and NaN in inputs.
+  // Unused memory of tensors is filled with `poison` in outputs and NaN in inputs.
   void LoadFewerRows(const NamedTensors& inputs, unsigned char poison);
   // Overwrites the data of an input, unless an output shares it. For selected rows, sets row
   // numbers to a legal one.
   void PoisonInput(const std::string& name, unsigned char poison);
-  // Takes an input away, but for its LoD, until the next Load: where only shapes count, a plan may
-  // keep no tensor at all.
+  // Takes an input away, except for its LoD, until the next Load: where only shapes count, a plan
+  // may keep no tensor at all.
   void TakeInputAway(const std::string& name);
   // Runs the kernel. On a device, only issues it.
   void Run();
@@ -113,8 +113,8 @@ class PreparedOp {
   GuardedBlock* fault_ = nullptr;  // on a device: KernelContext::fault
   std::vector<DerivedForm> derived_forms_;
   unsigned char poison_ = 0;  // of the last Load
-  // Of a device. Kernels that send tables free them in their destructor, after what is in the
-  // stream.
+  // Of a device. Kernels that send tables free the tables in their destructor, after the work in
+  // the stream.
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Kernel> kernel_;
   KernelContext context_;

@@ -22,8 +22,8 @@ struct RandomRaggedOptions {
 // the sequences, expand pooled sequences to rows again, or split each row into several. In some
 // programs there are values whose shapes depend on data. All values lead to the loss; the program
 // is trained by some optimizer, and has an evaluation clone. The runs are long, short, and long
-// again; one has sequences of equal lengths, one has a single sequence, one has empty ones. The
-// fetches differ from run to run.
+// again; one has sequences of equal lengths, another a single sequence, a third empty sequences.
+// The fetches differ from run to run.
 Workload RandomRaggedWorkload(const OpRegistry& registry, uint64_t seed,
                               const RandomRaggedOptions& options = {});
 

@@ -40,8 +40,7 @@ struct WorkloadPlace {
   const OpRegistry* registry = nullptr;  // nullptr: the default one
 };
 
-// Executes the runs of a workload one by one, on an executor of its own. The workload must outlive
-// it.
+// Executes the runs of a workload one by one, on its own executor. The workload must outlive it.
 class WorkloadRunner {
  public:
   // Compiles every program and verifies the results.
@@ -66,9 +65,9 @@ std::vector<RunTrace> RunWorkload(const Workload& workload, const CompileOptions
 // Returns one message for each fetch of run `index`, and each scope variable after it, that isn't
 // as expected: "run 2: fetch loss: index [0]: found …". Tolerance 0 requires equal bits. Any other
 // tolerance bounds the root mean square of the difference, relative to the tensor's size: the root
-// mean square of the expected tensor, kSmallestTensorSize, or, for gradients and what an optimizer
-// collects of them, kSmallestGradientSize times that of the largest tensor of its kind in the run,
-// whichever is greatest. Integers are then compared the same way.
+// mean square of the expected tensor, kSmallestTensorSize, or, for gradients and optimizer states
+// collected from gradients, kSmallestGradientSize times the root mean square of the largest tensor
+// of the kind in the run, whichever is greatest. Integers are then compared the same way.
 std::vector<std::string> RunDifferences(const Workload& workload, size_t index,
                                         const RunTrace& expected, const RunTrace& found,
                                         double tolerance);
@@ -79,10 +78,10 @@ std::vector<std::string> TraceDifferences(const Workload& workload,
 
 // A tensor with a smaller root mean square counts as zero up to rounding.
 inline constexpr double kSmallestTensorSize = 1e-4;
-// So does a gradient that is that much smaller than others of the run. Where terms cancel, it holds
-// only their rounding: a bias of the keys of an attention adds the same to all scores of a row, so
-// its gradient is 0. Of terms of size 1, that rounding is about 6e-8 in float32, which a tolerance
-// of 1e-5 allows from 6e-3 on.
+// So does a gradient that is so much smaller than other gradients of the run. Where terms cancel,
+// such a gradient holds only rounding errors: a bias of the keys of an attention adds the same to
+// all scores of a row, so its gradient is 0. Of terms of size 1, that rounding is about 6e-8 in
+// float32, which a tolerance of 1e-5 allows from 6e-3 on.
 inline constexpr double kSmallestGradientSize = 1e-2;
 
 }  // namespace skiff::harness

@@ -20,10 +20,10 @@ namespace skiff::harness {
 // input, which nothing can contradict.
 std::vector<std::string> WrongInputProblems(const OpRegistry& registry, const CaseList& cases);
 
-// Returns a message for each gradient that an op reads and nobody compares with what it is the
-// gradient of: the op doesn't read that, too, so InferOutputs can't compare, and no case has an op
-// of this type read it, so neither WrongInputProblems nor CheckPerturbations finds out whether its
-// rule does.
+// Returns a message for each gradient that an op reads and no check compares with the gradient's
+// variable: the op doesn't read the variable, so InferOutputs can't compare, and no case makes an
+// op of this type read the gradient, so neither WrongInputProblems nor CheckPerturbations finds out
+// whether the op's rule compares.
 std::vector<std::string> UncheckedGradients(const OpRegistry& registry, const CaseList& cases);
 
 }  // namespace skiff::harness

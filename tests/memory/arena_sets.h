@@ -29,10 +29,10 @@ std::vector<ArenaBuffer> FullLoad(int32_t instants, int64_t bytes, uint32_t seed
 // alignments from 1 to 256 and gaps between them; some share space at different times.
 std::vector<ArenaBuffer> RandomSlices(uint32_t seed);
 
-// Returns what is wrong with a placement, or "": an offset that is negative or not aligned, a
-// buffer beyond planned_bytes, two buffers with bytes that share a byte and an instant, a slice
-// that isn't where its group has it, the base of a group that is negative or not aligned for all of
-// its slices; and the count of offsets. O(n log n).
+// Returns the mistake in a placement, or "": an offset that is negative or not aligned; a buffer
+// beyond planned_bytes; two buffers with bytes that share a byte and an instant; a slice outside
+// its place in the group; a group's base that is negative or not aligned for all slices; and the
+// count of offsets. O(n log n).
 std::string PlacementFault(const std::vector<ArenaBuffer>& buffers,
                            const std::vector<int64_t>& offsets, int64_t planned_bytes);
 

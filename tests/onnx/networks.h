@@ -1,4 +1,4 @@
-// The networks of models/, small, for checks of what becomes of them in ONNX.
+// The networks of models/, small, for checks of their export to ONNX.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace skiff::onnx_tests {
 
-// A network: builds its output in the program of the moment and sets its feeds.
+// A network: builds its output in the default program and sets its feeds.
 struct Network {
   std::string name;
   std::function<Variable(TensorMap* feeds)> build;
@@ -21,7 +21,7 @@ struct Network {
 
 std::vector<Network> Networks();
 
-// A network with random weights, and what it computes from its feeds.
+// A network with random weights, its feeds and the results.
 struct BuiltNetwork {
   std::unique_ptr<Program> program;
   std::unique_ptr<Executor> executor;  // whose scope has the weights

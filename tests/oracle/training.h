@@ -21,7 +21,8 @@ struct Training {
   std::string loss;
   std::vector<std::string> metrics;  // other variables of one element to compare in each step
   std::vector<std::pair<std::string, std::string>> gradients;  // parameter, gradient
-  // Gradients that are zero but for rounding, and what ops make of them alone.
+  // Gradients that are zero except for rounding, and results of ops that depend on such gradients
+  // alone.
   std::set<std::string> rounding = {};
   TensorMap feeds = {};
 };

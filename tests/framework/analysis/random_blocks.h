@@ -13,8 +13,8 @@
 namespace skiff {
 
 // mix: reads the data of X and the shape of S, writes Out. loop: runs `sub_block` any number of
-// times, reads X, may write Out. loop_grad: the same, its block being a gradient block that it runs
-// once for each run of the forward block that this block or its forward block has made.
+// times, reads X, may write Out. loop_grad: the same. The op runs the block, a gradient block, once
+// for each run of the forward block by this block or by the forward block of this block.
 void RegisterBlockOps(OpRegistry& registry);
 
 struct RandomBlocks {

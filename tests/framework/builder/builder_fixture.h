@@ -1,4 +1,4 @@
-// A test with a program under construction, and what layers put into it.
+// A test with a program under construction, and the results of layers in the program.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ namespace skiff::tiny {
 // tiny_fail: throws when it runs. tiny_check: Out = X, throws when it meets an element below
 // `least` (0). tiny_recheck: the same, and refuses nothing that tiny_check has accepted. tiny_fill:
 // Out = a tensor of the extents that `shape` says, of ones. tiny_ones_like: Out = ones, as many as
-// X has. tiny_meanwhile: Out = X, after it has done what SetMeanwhile was given. tiny_while,
+// X has. tiny_meanwhile: Out = X, after the function of SetMeanwhile has run. tiny_while,
 // tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
 void RegisterTinyOps(OpRegistry& registry);
 

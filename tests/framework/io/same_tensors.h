@@ -1,4 +1,4 @@
-// What a file gives back is what was written to it.
+// Checks that a file gives back the tensors that were written.
 #pragma once
 
 #include <gtest/gtest.h>

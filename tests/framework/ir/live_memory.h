@@ -1,5 +1,5 @@
 // Counts what `new` hands out, for tests that bound the memory a reader takes. A test that links
-// this has its global operators new and delete replaced.
+// this file has its global operators new and delete replaced.
 #pragma once
 
 #include <cstdint>

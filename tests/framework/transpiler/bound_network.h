@@ -28,8 +28,8 @@ class BoundNetwork {
     MemoryOptions memory = {};
   };
 
-  // `network` builds the layers on an image that wants a gradient; the loss is the mean of what it
-  // returns, and SGD trains.
+  // `network` builds the layers on an image that wants a gradient; the loss is the mean of the
+  // result, and SGD trains.
   BoundNetwork(const std::function<Variable(const Variable&)>& network, const Options& options);
   explicit BoundNetwork(const std::function<Variable(const Variable&)>& network)
       : BoundNetwork(network, {}) {}
@@ -51,8 +51,8 @@ class BoundNetwork {
   std::vector<BoundProgram> bound_;        // one
 };
 
-// For programs that are edited: an op that doubles a variable in place, and the edit that keeps the
-// output of the first relu_grad's relu in the scope and doubles it right after that relu_grad.
+// For programs that are edited: an op that doubles a variable in place, and an edit for the first
+// relu_grad: the output of its relu is kept in the scope, and doubled right after the relu_grad.
 Op Doubled(const std::string& name);
 void DoubleOutputAfterReluGrad(Program* program);
 

@@ -1,4 +1,4 @@
-// An op with several kernels, for tests of what chooses among them.
+// An op with several kernels, for tests of choosing among kernels.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace skiff::candidates {
 // side effect.
 void RegisterShift(OpRegistry& registry);
 
-// The context of an op of one of these types. `row`: X is [2, row].
+// The context of an op of either type. `row`: X is [2, row].
 class ShiftOp {
  public:
   ShiftOp(const OpRegistry& registry, int64_t row, const std::string& type = "shift");

@@ -29,7 +29,7 @@ namespace skiff::models {
 class FluidSearch {
  public:
   struct Hypothesis {
-    std::vector<int64_t> tokens;  // up to its end if it has one
+    std::vector<int64_t> tokens;  // up to the end, if there is one
     float score;                  // log(probability)
   };
 
@@ -105,7 +105,7 @@ class FluidSearch {
     return {{PairReader::kSource, RaggedIds(sources)}, {"ids", ids}, {"scores", scores}};
   }
 
-  // Returns the hypotheses of each sentence, the best one first, of what was fetched.
+  // Returns the hypotheses of each sentence, the best first, of the fetches.
   static std::vector<std::vector<Hypothesis>> Hypotheses(const Tensor& ids, const Tensor& scores) {
     const LoD& lod = ids.lod();
     std::vector<std::vector<Hypothesis>> translations(lod[0].size() - 1);

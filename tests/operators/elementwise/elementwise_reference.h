@@ -36,8 +36,8 @@ inline OpCase UnaryCase(const std::string& name, const std::string& type, Array 
   return result;
 }
 
-// The shapes at which loops may go wrong: one element, fewer and more than a vector holds, channels
-// that fill a block and that don't, no elements, and enough for several threads.
+// The shapes at which loops may go wrong: a single element, fewer and more than a vector holds,
+// channels that fill a block or don't, no elements, and enough for several threads.
 inline std::vector<std::pair<std::string, Shape>> UnaryShapes() {
   return {{"one_element", {1}},
           {"rank_0", Shape()},

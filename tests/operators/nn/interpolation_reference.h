@@ -33,7 +33,7 @@ using Weights = std::function<std::vector<double>(const InterpolationSpec& spec,
 inline std::vector<double> NearestWeights(const InterpolationSpec& spec, double ratio,
                                           int64_t place, int64_t inputs) {
   // Fluid adds 0.5 in float64 to a float32 position. Half way between two pixels, rounding errors
-  // decide which one it takes.
+  // decide between the two.
   const float position = static_cast<float>(ratio) * static_cast<float>(place);
   const double rounded = std::floor(static_cast<double>(position) + (spec.align_corners ? 0.5 : 0));
   std::vector<double> weights(static_cast<size_t>(inputs), 0.0);

@@ -55,7 +55,8 @@ struct UpdateCase {
   };
   std::vector<Scalar> scalars;
   AttributeMap attrs;
-  std::vector<double> rates = {0.125};  // one, or one per parameter; exact in float32
+  std::vector<double> rates = {0.125};  // one for all parameters, or one per parameter; exact in
+                                        // float32
   double grad_scale = 1;                // connected unless 1
   // float16 or bfloat16: parameters of that dtype with master weights, to which all above applies.
   DType half = DType::kFloat32;
@@ -129,7 +130,7 @@ inline Arrays UpdateAllParameters(const UpdateCase& made, const Arrays& inputs) 
   return outputs;
 }
 
-// `array` in a dtype of its own, to which its values are rounded.
+// `array` in another dtype, with the values rounded to the dtype.
 inline Array In(DType dtype, const Array& array) {
   Array rounded = ToArray(ToTensor(array, dtype));
   rounded.rows = array.rows;
@@ -176,7 +177,7 @@ inline OpCase MakeUpdateCase(UpdateCase made) {
     for (const auto& state : made.states) {
       result.inputs[state.input].push_back(Uniform(made.shapes[i], seed++, state.low, state.high));
     }
-    // Another value for each parameter, so that they aren't mistaken for each other.
+    // Another value for each parameter, so that no parameter is mistaken for another.
     for (const auto& scalar : made.scalars) {
       const double value = scalar.value * std::pow(0.875, static_cast<double>(i));
       result.inputs[scalar.input].push_back(Values({1}, {value}));
@@ -274,9 +275,9 @@ inline void AddSparseCases(CaseList& cases, const UpdateCase& made, bool touched
   }
 }
 
-// The same on all rows of BERT's table of words, whose gradient has those of 4,096 words; for
-// benchmarks. (The bytes of an update of touched rows aren't those of its arguments, which is what
-// benchmarks count.)
+// The same on all rows of BERT's table of words, with a gradient of the rows of 4,096 words; for
+// benchmarks. (An update of touched rows moves other bytes than its arguments have, and benchmarks
+// count the latter.)
 inline OpCase SparseWordsCase(const UpdateCase& made) {
   constexpr int64_t kWords = 30522;
   std::vector<int64_t> rows(4096);
@@ -288,8 +289,8 @@ inline OpCase SparseWordsCase(const UpdateCase& made) {
   return result;
 }
 
-// The cases of every update op: `made` as one parameter of a matrix, as an empty one, as lists
-// whose tensors fill no vector and are large enough for one and for several threads, with a
+// The cases of every update op: `made` as a single parameter of a matrix, as an empty parameter, as
+// lists whose tensors fill no vector and are large enough for one and for several threads, with a
 // learning rate per parameter, with a gradient that is rescaled, scaled and decayed, and skipped;
 // as parameters of both two-byte dtypes, with gradients of both kinds.
 inline void AddUpdateCases(CaseList& cases, const UpdateCase& made) {

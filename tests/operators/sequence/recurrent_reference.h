@@ -81,7 +81,7 @@ inline Array ZeroRows(int64_t rows, size_t width) {
   return Values({rows, static_cast<int64_t>(width)}, Numbers(static_cast<size_t>(rows) * width));
 }
 
-// Rows [rows, width] of sequences, by what is particular about their lengths.
+// Rows [rows, width] of sequences with particular lengths.
 inline Array FewSequences(int64_t width) {
   return Ragged(Uniform({9, width}, 1, -2, 2), {2, 4, 1, 2});
 }

@@ -37,7 +37,7 @@ inline std::vector<Rows> SequencesOf(const Array& x) {
   return sequences;
 }
 
-// An array of these rows, whose dims and dtype are those of `like`'s rows.
+// An array of these rows, with the dims and dtype of the rows of `like`.
 inline Array Stacked(const Rows& rows, const Array& like) {
   Array array = like;
   array.shape[0] = static_cast<int64_t>(rows.size());

@@ -51,7 +51,7 @@ inline Array Reshaped(Array array, const Shape& shape) {
   return array;
 }
 
-// Returns XShape for an X of `shape`: a case lists it, and its dims are compared.
+// Returns XShape for an X of `shape`: a case lists XShape, and its dims are compared.
 inline Array XShapeOf(const Array& x) {
   Array array = x;
   array.shape = Shape{0};

@@ -1,4 +1,4 @@
-// A case of an op that fills its output with what its attributes say.
+// A case of an op that fills its output by its attributes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Kernels that do what no kernel may, and some that look as if they did.
+// Kernels that do forbidden things, and some that only look as if they did.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace skiff::cuda_emulation {
 
-// Launches a kernel, and copies what it has written; the error's text if there was one.
+// Launches a kernel, and copies the elements written by the kernel; the error's text if there was
+// one.
 std::string RunFault(const std::string& name, std::vector<float>* out);
 
 // What is right: the sum of 0, 1, … 255 by warps, by atomics, and by reduced warps.
