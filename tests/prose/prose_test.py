@@ -15,25 +15,6 @@ NOT_YET_CHECKED = (
     "framework/onnx/",
     "framework/text/",
     "models/common/text/",
-    "models/char_rnn/",
-    "models/common/",
-    "models/ernie/",
-    "models/resnet/",
-    "models/seq2seq/",
-    "python_stub/",
-    "tests/framework/",
-    "tests/fuzz/",
-    "tests/harness/",
-    "tests/memory/",
-    "tests/onnx/",
-    "tests/operators/",
-    "tests/oracle/",
-    "tests/tools/",
-    "tools/cuda/",
-    "tools/model_workload/",
-    "tools/op_bench/",
-    "tools/optimizer_bench/",
-    "tools/skiff/",
 )
 
 
@@ -42,7 +23,7 @@ class ProseOfTheTree(unittest.TestCase):
         headers = {path: text for path, text in read_tree(ROOT).items()
                    if path.endswith(HEADERS) and not path.startswith(NOT_YET_CHECKED)}
         # The check relies on the form of comments; make sure that it still finds sentences.
-        self.assertGreater(sum(len(sentences_of(text)) for text in headers.values()), 100)
+        self.assertGreater(sum(len(sentences_of(text)) for text in headers.values()), 5000)
         mistakes = check(headers)
         if mistakes:
             self.fail("%d mistakes\n%s" % (len(mistakes), "\n".join(mistakes)))
