@@ -59,7 +59,7 @@ std::string WhyNotNested(const Program& program, const std::vector<int32_t>& pat
 std::vector<const Block*> BlocksRunBy(const Block& block, size_t position);
 
 // Returns whether an op of the block works on the variable in place, such as `increment` on a
-// counter. Ops that run blocks don't count: the ops in the sub-blocks do.
+// counter. Ops that run blocks don't count: ask about their blocks.
 bool IsCounter(const Block& block, std::string_view name);
 
 }  // namespace skiff

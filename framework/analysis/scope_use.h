@@ -23,8 +23,8 @@ struct InstructionRange {
   size_t end = 0;
 };
 
-// Returns the instructions that run if [begin, end) do: these, or all of the plan if the boundary
-// of a loop's body is among these, since all iterations run between the halves of a body.
+// Returns the instructions that run if [begin, end) do: all of the plan if the boundary of a loop's
+// body is in the range, since all iterations run between the halves of a body; else [begin, end).
 InstructionRange RunWith(const Plan& plan, size_t begin, size_t end);
 
 // Return whether an instruction that runs with [begin, end) writes scope storage of one of the

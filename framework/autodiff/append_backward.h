@@ -65,11 +65,11 @@ struct BackwardResult {
 // The op that computes the loss gets the role Loss.
 //
 // Throws Error (kInvalidArgument) if the loss isn't a float variable with one element, written by
-// an op of the root block; if no variable before the loss wants a gradient (the Error names the ops
-// on the way, such as arg_max, that let no gradient through), or one of `inputs` isn't before the
-// loss; if a name in the options doesn't exist; if an input isn't a float or has several writers.
-// Throws Error (kUnimplemented) if an op on the way has no gradient, and Error if a value that a
-// gradient op reads was overwritten. The program is then unchanged.
+// an op of the root block; if the loss depends on no variable with a gradient (the Error names the
+// ops on the way, such as arg_max, that let no gradient through), or not on one of `inputs`; if a
+// name in the options doesn't exist; if an input isn't a float or has several writers. Throws Error
+// (kUnimplemented) if an op on the way has no gradient, and Error (kFailedPrecondition) if a value
+// that a gradient op reads was overwritten. The program is then unchanged.
 BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std::string_view loss,
                               const BackwardOptions& options = {});
 

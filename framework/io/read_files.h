@@ -1,4 +1,4 @@
-// Which files a part of a program reads. What a training computes depends on them, so a
+// Which files a part of a program reads. The results of a training depend on these files, so a
 // continuation needs the same contents.
 #pragma once
 

@@ -14,8 +14,8 @@ namespace skiff {
 // Gives each attribute of the op the type that `def` declares, if the value fits the declared type:
 // a number of any type that is equal in the other (0 and 1 are false and true; a double is rounded
 // to a float within its range), such numbers in a list, or an empty list of anything. Returns a
-// message for each attribute that it changes. Leaves all others to CheckOp, which refuses them; int
-// and long (ints and longs) stay as they are, since definitions accept either.
+// message for each attribute that it changes. Leaves other values to CheckOp, which refuses them;
+// int and long (ints and longs) stay as they are, since definitions accept either.
 std::vector<std::string> TakeDeclaredTypes(const OpDef& def, Op* op);
 
 // Does so for all ops that the registry has.

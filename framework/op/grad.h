@@ -91,8 +91,8 @@ constexpr GradientRead Optional(GradientRead read) {
 // - the attributes and the precision of the forward op;
 // - the slots as the forward op has them: with as many arguments, as dispensable, of the same kind.
 //   But an output of the forward op that the gradient op reads is dispensable only if Optional. The
-//   gradient of an output is dispensable only if Optional or if the op reads no other gradient. Of
-//   several gradients that it writes each is dispensable;
+//   same holds for the gradient of an output if the op reads no other gradient. Of several
+//   gradients that it writes each is dispensable;
 // - the kernel for the dtype of the first gradient that it reads;
 // - data_checked_by, if a slot that it reads checks_data;
 // - if it reads all inputs of the forward op, a shape rule: a gradient is like its input, and

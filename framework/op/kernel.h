@@ -124,8 +124,8 @@ class PrepareContext : public OpContext {
   MathMode math() const { return math_; }
   void set_math(MathMode math) { math_ = math; }
 
-  // Returns whether the op runs in a loop whose iterations all find the same data in the input, so
-  // that a derived form of it is made only once for all of them.
+  // Returns whether the op runs in a loop and the input has the same data in all iterations, so
+  // that a derived form of the input is made only once for all iterations.
   bool IsConstant(int input) const {
     const auto index = static_cast<size_t>(input);
     return index < constant_inputs_.size() && constant_inputs_[index];

@@ -5,9 +5,9 @@
 // in every run of the plan; of values with different groups nothing is known.
 //
 // Each ragged feed has a group of its own. A shape rule gives an output the group of an input
-// (OpContext::ShareLoD, SetOutputLike), or a new group whose LoD is a function of those of the
-// inputs (OpContext::DeriveLoD). Before the first kernel of a run, the executor computes the LoDs
-// of all groups from those of the feeds.
+// (OpContext::ShareLoD, SetOutputLike), or a new group with a LoD that is a function of the inputs'
+// LoDs (OpContext::DeriveLoD). Before the first kernel of a run, the executor computes the LoDs of
+// all groups from those of the feeds.
 #pragma once
 
 #include <functional>

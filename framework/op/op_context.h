@@ -67,9 +67,9 @@ class OpContext {
   // elements aren't known, as while a program is built. Then the op's own attribute doesn't count.
   bool Knows(std::string_view name) const;
   // Returns a list of integers that are dims or the like; an unknown number is -1. (PaddlePaddle
-  // writes into the attribute whatever it knows of the numbers. But a run takes the input's, and a
-  // program that was edited may have others there. What the file declares of the output has them as
-  // well.) Throws Error (kInvalidArgument) if not even their number is known.
+  // writes the numbers that it knows into the attribute, and into the output's declared dims. But a
+  // run takes the input's numbers, and in an edited program the attribute may differ.) Throws Error
+  // (kInvalidArgument) if not even their number is known.
   std::vector<int64_t> DimsAttr(std::string_view name) const;
   // Returns how many numbers a list of integers has, -1 if nobody knows.
   int64_t CountOfInts(std::string_view name) const;

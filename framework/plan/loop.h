@@ -4,10 +4,10 @@
 // one. Its inputs and outputs are values of the outer plan; the links below name them by their
 // indices among the inputs and outputs. Where a program trains, a loop is two instructions: one
 // runs the forward half of the body, one the gradient half, the last iteration first. Both halves
-// have the same values; what the gradient half reads of the forward half is *stacked*: each
-// iteration has a slot of its own in a stack, which is a value of the outer plan. If nobody knows
-// the number of slots before a run, the stack is an array (TensorArray) with an element for each
-// slot. A view of what is the same in all iterations lies in that feed instead, in both halves.
+// have the same values; values of the forward half that the gradient half reads are *stacked*: each
+// iteration has a slot in a stack, which is a value of the outer plan. If nobody knows the number
+// of slots before a run, the stack is an array (TensorArray) with an element for each slot. A view
+// of a feed that is the same in all iterations lies in the feed instead, in both halves.
 #pragma once
 
 #include <cstdint>

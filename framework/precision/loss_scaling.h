@@ -1,6 +1,6 @@
 // The scale by which a loss is multiplied before its gradients are computed in float16, so that
-// small gradients don't vanish. Scales are powers of two: then multiplying and dividing by them
-// changes no digit of what neither overflows nor vanishes.
+// small gradients don't vanish. Scales are powers of two: multiplying and dividing by a power of
+// two changes no digit, unless a number overflows or vanishes.
 #pragma once
 
 #include <cstdint>

@@ -8,12 +8,12 @@
 //
 // An op runs on the device if it has a kernel there for its shapes. Ops with output shapes that
 // depend on data, and ops that work on the host (OpDef::is_on_host), run on the CPU. So do ops on
-// single elements for the host alone. An array is on the device if all its users can run there. A
-// loop runs on the device if its whole body can (body_places.h), without refusing data; other
-// loops, and branches, run on the CPU. A value is copied to a place at most once. If an instruction
-// on the CPU writes a variable that the scope holds on the device, it writes to a temporary, and a
-// copy to the variable follows. Does nothing to a plan on the CPU, nor to a body, which runs where
-// its loop does.
+// single elements with the host as the only reader. An array is on the device if all its users can
+// run there. A loop runs on the device if its whole body can (body_places.h), without refusing
+// data; other loops, and branches, run on the CPU. A value is copied to a place at most once. If an
+// instruction on the CPU writes a variable that the scope holds on the device, it writes to a
+// temporary, and a copy to the variable follows. Does nothing to a plan on the CPU, nor to a body,
+// which runs where its loop does.
 #pragma once
 
 #include "framework/transpiler/pass.h"

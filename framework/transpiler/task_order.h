@@ -3,8 +3,8 @@
 // The best order is NP-hard to find (Sethi, SIAM J. Comput. 4, 1975). This algorithm starts from a
 // given order and asks for a bit less memory, again and again. Wherever the next task would take
 // more than the limit, tasks go first that together free a buffer: the buffer's last readers, and
-// the tasks before these. A second sweep runs from the last task to the first and puts off the
-// makers of buffers.
+// the tasks that must run before these. A second sweep runs from the last task to the first and
+// puts off the makers of buffers.
 #pragma once
 
 #include <cstdint>

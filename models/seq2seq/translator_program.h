@@ -24,10 +24,10 @@ struct TranslatorOutputs {
 // Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options, TranslatorOutputs* outputs);
 
-// Useful ones are below 2, and with much larger ones the scores would all be 0.
+// Useful penalties are below 2. With a much larger penalty, all scores would be 0.
 inline constexpr float kLargestLengthPenalty = 10;
 
-// Of a wider one, the hypotheses of a few sentences would fill the memory.
+// With a wider beam, the hypotheses of a few sentences would fill the memory.
 inline constexpr int64_t kWidestBeam = 1000;
 
 struct BeamOptions {

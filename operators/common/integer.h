@@ -1,5 +1,6 @@
-// Arithmetic without undefined behaviour: sums, products and quotients of integers wrap around, and
-// those of floats are ordinary ones. On the CPU and, since the functions are constexpr, on devices.
+// Arithmetic without undefined behaviour: sums, products and quotients of integers wrap around;
+// with floats, arithmetic is ordinary. On the CPU and, since the functions are constexpr, on
+// devices.
 #pragma once
 
 #include <cstdint>

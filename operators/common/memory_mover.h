@@ -51,7 +51,8 @@ class MemoryMover {
 // Returns the one for the place of the run. Throws Error (kFailedPrecondition) if it has none.
 const MemoryMover& MemoryMoverOf(const KernelContext& run);
 
-// Set the memory mover for devices, or for one device. The mover must last as long as the program.
+// Set the memory mover for all devices, or another for one device. The mover must last as long as
+// the program.
 void SetMemoryMover(const MemoryMover* mover);
 void SetMemoryMover(Place device, const MemoryMover* mover);
 

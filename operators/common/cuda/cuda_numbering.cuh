@@ -32,7 +32,8 @@ __global__ void __launch_bounds__(kCudaThreads)
   }
 }
 
-// By one block: replaces the counts by the sums of all earlier ones, with the total behind them.
+// By one block: replaces each count by the sum of all earlier counts, with the total behind the
+// last.
 static __global__ void __launch_bounds__(kCudaThreads) ScanTiles(int64_t tiles, int64_t* counts) {
   int64_t total = 0;
   for (int64_t first = 0; first < tiles; first += kCudaThreads) {

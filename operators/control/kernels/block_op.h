@@ -9,7 +9,8 @@
 namespace skiff {
 
 // Returns the definition of an op that runs a block, without slots. Its outputs keep the shapes
-// that the program declares: lowering finds out what the block makes of them. No kernel runs it.
+// that the program declares: lowering finds out the actual shapes from the block. No kernel runs
+// it.
 inline OpDef BlockOpDefinition(StaticText type, BlockRule rule) {
   OpDef def;
   def.type = type;

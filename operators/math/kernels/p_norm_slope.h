@@ -14,8 +14,7 @@ struct PNormSlope {
   PNormSlope() = default;
   constexpr PNormSlope(D norm, D gradient, D order, D epsilon) {
     const D divisor = std::pow(norm, order - 1) + epsilon;
-    // Where powers are out of range, those of ratios aren't, and epsilon is nothing beside them (or
-    // 0).
+    // Where powers are out of range, powers of ratios aren't, and epsilon is negligible (or 0).
     const bool is_lost = divisor < std::numeric_limits<D>::min() || divisor - divisor != D{0};
     unit = is_lost ? norm : D{1};
     factor = is_lost ? gradient : gradient / divisor;

@@ -1,8 +1,8 @@
-// Attention on a device; attention.h has the formulas. A block takes a sequence: its warps the
-// tokens for what is a sum over columns, its threads the columns for what is a sum over tokens.
+// Attention on a device; attention.h has the formulas. A block takes a sequence: for a sum over
+// columns, its warps take the tokens; for a sum over tokens, its threads take the columns.
 //
-// First what a block does for its sequence, then the attention of a decoder, for all sequences that
-// have a row in a time step.
+// First the work of a block on a sequence, then the attention of a decoder, for all sequences with
+// a row in a time step.
 #pragma once
 
 #include <algorithm>

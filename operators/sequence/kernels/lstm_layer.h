@@ -1,5 +1,5 @@
-// The layers of LSTM cells, on all places: what lstm, lstmp and the decoder of attention_decoder
-// say of theirs.
+// The layers of LSTM cells, on all places: common facts of lstm, lstmp and the decoder of
+// attention_decoder.
 #pragma once
 
 #include <cstdint>
