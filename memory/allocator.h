@@ -58,7 +58,7 @@ class Allocator {
 Allocator& AllocatorOf(Place place);
 
 // While a BufferLimit exists, its thread gets no Buffer with more bytes: an Error (kUnimplemented).
-// For work that is to stay small whatever the numbers in it are.
+// For work that must stay small whatever its input.
 class BufferLimit {
  public:
   explicit BufferLimit(int64_t bytes);

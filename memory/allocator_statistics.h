@@ -8,7 +8,7 @@
 
 namespace skiff {
 
-// What a block holds. Tags affect statistics only.
+// The purpose of a block. Tags affect statistics only.
 enum class MemoryTag : uint8_t {
   kOther,
   kParameter,       // what is trained

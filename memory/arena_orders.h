@@ -2,9 +2,9 @@
 //
 // - Online: in order of first use, into the smallest or the lowest gap free at that instant; and
 //   the same backwards through time.
-// - From the peak: stacks what is live at the instant with the most live bytes, so that nothing is
-//   lost there, and walks from it through time in both directions as above. Nested lives, as in a
-//   training step, come out at or near the lower bound.
+// - From the peak: stacks the buffers that are live at the instant with the most live bytes, so
+//   that no space is lost there, and walks from this instant through time in both directions as
+//   above. Nested lives, as in a training step, come out at or near the lower bound.
 // - Greedy: by size, by area, by length of life (Pisarchyk & Lee, arXiv 2001.03288, offset
 //   calculation) and by the load of the busiest instant. Each buffer takes the lowest or the
 //   smallest gap among the placed buffers with a life that meets the buffer's.

@@ -39,15 +39,15 @@ class DeviceStream {
   virtual ~DeviceStream() = default;
   // Returns what the device's own interface knows the stream by: a cudaStream_t.
   virtual void* handle() const = 0;
-  // Append a copy, and a fill. Memory must stay allocated, and what is copied from the host must
-  // stay unchanged, until it has run. A copy is only asynchronous if the host's memory is
-  // page-locked (Device::pinned_allocator). Throw Error (kIo) if the device refuses.
+  // Append a copy, and a fill. Until the work has run, memory must stay allocated, and the host's
+  // source of a copy unchanged. A copy is only asynchronous if the host's memory is page-locked
+  // (Device::pinned_allocator). Throw Error (kIo) if the device refuses.
   virtual void Copy(void* to, Place to_place, const void* from, Place from_place, size_t bytes) = 0;
   virtual void Fill(void* to, unsigned char byte, size_t bytes) = 0;
   virtual void Record(DeviceEvent* event) = 0;
-  // Makes the work that is appended from now on wait for what the event's stream held when it was
-  // recorded last, or for nothing if it never was. Another stream of the device may have recorded
-  // it. The host doesn't wait.
+  // Makes the work that is appended from now on wait for the work in the event's stream at the last
+  // recording of the event, or for nothing if the event was never recorded. Another stream of the
+  // device may have recorded it. The host doesn't wait.
   virtual void WaitFor(const DeviceEvent& event) = 0;
   // Appends a call of the host's `function`, on a thread of the device's choice. Work that is
   // appended later waits until it has returned. It must neither throw nor use a device, and
@@ -57,8 +57,8 @@ class DeviceStream {
   virtual void Launch(const DeviceGraph& graph) = 0;
   // From BeginCapture on, work that is appended goes to a graph instead of being run, until
   // EndCapture returns that. In between, the host may not wait, and Record and WaitFor throw Error
-  // (kFailedPrecondition). What is given to Call then must live as long as the graph. The stream is
-  // as before after EndCapture, also if it throws Error (kIo): some of the work can't be captured.
+  // (kFailedPrecondition). Arguments of Call must then live as long as the graph. The stream is as
+  // before after EndCapture, also if it throws Error (kIo): some of the work can't be captured.
   virtual void BeginCapture() = 0;
   virtual std::unique_ptr<DeviceGraph> EndCapture() = 0;
   // Waits until everything has run. Throws Error (kIo) if something of it failed.
@@ -86,7 +86,7 @@ class Device {
 // (kFailedPrecondition) if this build or machine lacks the device.
 Device& DeviceOf(Place place);
 
-// Makes `device` that of a place that has none, until the end of the process. For tests. Throws
+// Makes `device` the device of a place without one, until the end of the process. For tests. Throws
 // Error (kAlreadyExists) if one was added before.
 void AddDevice(Place place, std::unique_ptr<Device> device);
 

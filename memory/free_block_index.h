@@ -85,8 +85,8 @@ struct BlockPool {
   FreeBlocks ready;    // all bytes have memory
   FreeBlocks partial;  // all others
 
-  // Parked blocks by size: entry i holds those of i times the class's rounding. Empty if the class
-  // parks none.
+  // Parked blocks by size: entry i holds the blocks of i times the class's rounding. Empty if the
+  // class parks none.
   std::vector<std::vector<SegmentBlock*>> parked;
   int64_t parked_bytes = 0;
   // Returns the list for a size, or nullptr if blocks of that size aren't parked.
@@ -114,8 +114,8 @@ class FreeBlockIndex {
   int64_t releasable_bytes_ = 0;
 };
 
-// Returns what the source can take back of a free block: the whole segment, or the granules that
-// are entirely within the block, or an empty range.
+// Returns the part of a free block that the source can take back: the whole segment, or the
+// granules that are entirely within the block, or an empty range.
 ByteRange ReleasableRange(const SegmentBlock& block);
 
 }  // namespace skiff

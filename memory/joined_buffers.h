@@ -23,7 +23,7 @@ class JoinedBuffers {
   explicit JoinedBuffers(std::span<const SearchBuffer> buffers);
 
   const std::vector<SearchBuffer>& buffers() const { return joined_; }
-  // Returns the offsets of the original buffers, given those of buffers().
+  // Returns the offsets of the original buffers, given the offsets of buffers().
   std::vector<int64_t> OffsetsOfParts(std::span<const int64_t> offsets) const;
   // Returns the work done by the constructor, in the units of SkylineSearch::steps().
   int64_t steps() const { return kStepsPerStack * looked_at_; }

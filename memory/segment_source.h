@@ -1,4 +1,4 @@
-// What a caching allocator is built on: a kind of memory, and events that order its use.
+// The basis of a caching allocator: a kind of memory, and events that order its use.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,9 @@
 
 namespace skiff {
 
-// What a driver offers for that. Sizes are in bytes, and multiples of granularity(). Functions that
-// return a bool or a pointer report failure as false or nullptr; failure() then says why.
+// The functions of a driver for virtual memory. Sizes are in bytes, and multiples of granularity().
+// Functions that return a bool or a pointer report failure as false or nullptr; failure() then says
+// why.
 class VirtualMemory {
  public:
   virtual ~VirtualMemory() = default;

@@ -1,8 +1,7 @@
 // The public C++ API of Skiff: a single header for users who build and train models. It gives users
-// the names of tests/skiff/public_names.txt, no others, and includes no slow header: what the code
-// of Skiff also knows of its types is in headers that users don't include. So a class here keeps
-// its members in the .cc file where they would need much, and `using namespace skiff` leaves names
-// such as Block to the user.
+// the names of tests/skiff/public_names.txt, no others, and includes no slow header: everything
+// else is in headers that users don't include. So a class here keeps its members in the .cc file
+// where they would need much, and `using namespace skiff` leaves names such as Block to the user.
 #pragma once
 
 #include "framework/analysis/model_summary.h"

@@ -1,4 +1,4 @@
-// What the host does in the body of a loop on a device.
+// The work of the host in the body of a loop on a device.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // Use-def and liveness of one block of a program, by definition.
 //
-// Programs are not SSA: a definition is what a variable holds from one write to the next. A write
+// Programs are not SSA: a definition is the value of a variable from one write to the next. A write
 // that may keep something of the old value (by a sub-block that may run zero times, or to an array)
 // makes no new definition. Such a write updates the existing definition, which lives on.
 //
@@ -79,8 +79,9 @@ class BlockDefinitions {
   // name the variables.
   const std::vector<Definition>& all() const { return all_; }
 
-  // Returns what the variable holds when the op at `position` starts; for position = number of ops,
-  // when the block ends. Returns nullptr if it holds nothing, or nothing that anyone uses.
+  // Returns the definition that the variable holds when the op at `position` starts; for position =
+  // number of ops, when the block ends. Returns nullptr if it holds nothing, or nothing that anyone
+  // uses.
   const Definition* Before(size_t position, const Var* var) const;
 
   // Returns the first op from `position` on that updates the definition, which must be one of

@@ -21,8 +21,8 @@ bool MayNoteFault(const Instruction& instruction);
 // dropped or run twice, and no instruction may move past it.
 bool MustStay(const Instruction& instruction);
 
-// Returns, for each instruction, those that must stay before it. All orders that respect this
-// compute the same results and, if an instruction throws, leave the same values in the scope:
+// Returns, for each instruction, the instructions that must stay before it. All orders that respect
+// this compute the same results and, if an instruction throws, leave the same values in the scope:
 // - A reader of data stays after its writer, and before the next writer of the same storage. Writes
 //   of one storage keep their order, and scope values of one name share storage.
 // - No instruction moves past one that MustStay.

@@ -21,7 +21,7 @@ struct LayerSummary {
   // unknown until a run.
   Shape output = {};
   // Elements of the parameters that the layer reads, in sub-blocks, too, and no layer before it
-  // does; and of those that are trained.
+  // does; and of the trained parameters among them.
   int64_t parameters = 0;
   int64_t trainable_parameters = 0;
   // Of the products of matrices and convolutions (OpDef::flop: a multiply-add counts 2) in one run.
@@ -34,7 +34,7 @@ struct ModelSummary {
   int64_t parameters = 0;
   int64_t trainable_parameters = 0;
   int64_t parameter_bytes = 0;
-  std::optional<double> flop = 0.0;  // unset if that of a layer is
+  std::optional<double> flop = 0.0;  // unset if a layer's is unset
 
   // Returns a table with a line for each layer, and the sums.
   std::string Text() const;
@@ -50,8 +50,8 @@ struct SummaryOptions {
 // Summarizes the forward ops of the program, so a training program like its clone for evaluation.
 // Parameters are the variables marked as such that no forward op writes: running statistics are
 // none, nor are states of an optimizer. FLOP inside of sub-blocks (loops) aren't counted. Throws an
-// Error: kInvalidArgument if batch_size is negative; kNotFound for a shape of what is no feed; and,
-// with a batch size or shapes of feeds, what the shape rules of ops throw.
+// Error: kInvalidArgument if batch_size is negative; kNotFound for a shape under a name that is no
+// feed; and, with a batch size or shapes of feeds, the Errors of the ops' shape rules.
 //
 //   std::cout << Summarize(main, {.batch_size = 1}).Text();
 ModelSummary Summarize(const Program& program, const SummaryOptions& options = {},

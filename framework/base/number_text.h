@@ -29,7 +29,7 @@ std::string FormatHex(uint64_t value, int digits);
 std::string FormatPadded(uint64_t value, int digits);
 
 // Returns the number that the whole of `text` spells, or nothing: for an empty text, for spaces or
-// anything else around the number, for a leading '+', and for one that T can't hold. Floating
+// anything else around the number, for a leading '+', and for a number that T can't hold. Floating
 // point may be in decimal or exponent form, or be inf or nan.
 template <typename T>
 std::optional<T> ParseNumber(std::string_view text) {

@@ -1,4 +1,4 @@
-// What the host's memory doesn't hold is an Error.
+// An Error for data that the host's memory can't hold.
 #pragma once
 
 #include <new>

@@ -28,8 +28,8 @@ struct SaveInferenceModelOptions {
 };
 
 // Returns a copy of a program for inference:
-// - without feed, fetch, backward, optimizer and learning-rate ops, pruned to what the fetches need
-//   from the feeds, with is_test set;
+// - without feed, fetch, backward, optimizer and learning-rate ops, pruned to the ops that compute
+//   the fetches from the feeds, with is_test set;
 // - with a `scale` by 1 after each fetched variable, whose output is named
 //   save_infer_model/scale_<i>, so that later rewrites don't fold the fetch away (except for bool
 //   variables, which scale doesn't take, and for outputs of such an op);
@@ -70,11 +70,11 @@ struct InferenceModel {
 // and LoadSeparate throw.
 InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
                                   const InferenceModelFiles& files);
-// The same for a directory that anybody has saved a model in. A name that isn't given is looked
-// for: the program is `__model__` or a `*.pdmodel`; the parameters are in `__params__` or a
-// `*.pdiparams`, that of the program's own name first, or in one file per variable. Also throws an
-// Error that says what was looked for: kNotFound if there is none of them, kInvalidArgument if
-// there are several.
+// The same for a directory that anybody has saved a model in. If a name isn't given, this function
+// looks for the file: the program is `__model__` or a `*.pdmodel`; the parameters are in
+// `__params__` or a `*.pdiparams`, first the file with the program's name, or in one file per
+// variable. Also throws an Error, with the names tried: kNotFound if no such file exists,
+// kInvalidArgument if several do.
 InferenceModel LoadInferenceModel(const std::string& directory, Scope* scope,
                                   const std::optional<std::string>& model_filename,
                                   const std::optional<std::string>& params_filename);

@@ -57,7 +57,7 @@ inline constexpr auto kAttrTypeNames = std::to_array<std::string_view>(
 inline constexpr auto kScalarTypeNames =
     std::to_array<std::string_view>({"BOOLEAN", "LONG", "FLOAT64", "COMPLEX128"});
 
-// An enumerator that has a name: decoding drops others, as proto2 does.
+// An enumerator with a name: decoding drops enumerators without a name, as proto2 does.
 template <const auto& names, int32_t first = 0>
 struct Enumerator {
   int32_t value;
@@ -212,7 +212,8 @@ struct Tuple {
   };
 };
 
-// What no variable of Skiff has, from `tuple` on, is here to be checked.
+// No variable of Skiff has the fields from `tuple` on. They are here so that their bytes are
+// checked.
 struct VarType {
   std::optional<VarTypeNumber> type;
   std::unique_ptr<TensorDesc> selected_rows;

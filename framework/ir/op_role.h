@@ -16,7 +16,7 @@ inline constexpr const char* kOpRoleAttr = "op_role";
 inline constexpr const char* kOpRoleVarAttr = "op_role_var";
 inline constexpr const char* kOpNamescopeAttr = "op_namescope";
 
-// Takes the place of an absent argument in a slot where the positions of the others count.
+// Takes the place of an absent argument in a slot where positions count.
 inline constexpr const char* kEmptyVarName = "@EMPTY@";
 inline constexpr const char* kGradSuffix = "@GRAD";
 

@@ -81,7 +81,7 @@ class Op {
  public:
   Op();
   explicit Op(std::string type);
-  // Out of line, as those of Attribute: compiled once, not in every file that has an op.
+  // Defined out of line, like Attribute's: compiled once, not in every file that has an op.
   Op(const Op& other);
   Op(Op&& other) noexcept;
   Op& operator=(const Op& other);

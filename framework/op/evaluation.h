@@ -9,10 +9,10 @@
 
 namespace skiff {
 
-// Returns whether nothing but its inputs, attributes and shapes determines what the op computes,
-// and its outputs are few dense elements: it draws no numbers, has no side effect and reads no LoD.
-// A shape that isn't known, as while a program is built, counts as one of few elements. Says
-// nothing of whether the contents of its inputs are known.
+// Returns whether inputs, attributes and shapes alone determine the results of the op, and the
+// outputs are few dense elements: it draws no numbers, has no side effect and reads no LoD. A shape
+// that isn't known, as while a program is built, counts as one of few elements. Says nothing of
+// whether the contents of its inputs are known.
 bool MayEvaluate(const OpContext& context);
 
 // Returns the outputs, in the order of OutputOrder, nullptr for @EMPTY@. All inputs must have known

@@ -33,7 +33,8 @@ struct LoDGroup {
   LoD offsets;
   // The groups of the inputs that `derive` reads.
   std::vector<std::shared_ptr<const LoDGroup>> parents = {};
-  // Empty for the group of a feed, and for that of a variable in the scope, which keeps `offsets`.
+  // Empty for the group of a feed, and for the group of a variable in the scope, which keeps
+  // `offsets`.
   Derive derive = {};
 };
 

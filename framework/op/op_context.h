@@ -105,8 +105,8 @@ class OpContext {
   const LoD* InputLoD(std::string_view slot, int32_t levels = 1, size_t i = 0) const;
   // For shape rules: gives an output the LoD of an input. SetOutputLike has done so already.
   void ShareLoD(std::string_view slot, std::string_view input_slot, size_t i = 0);
-  // For shape rules: gives an output the LoD of `levels` that `derive` makes of those of the
-  // inputs. Returns it, or nullptr while a program is built. `derive` depends on nothing else, and
+  // For shape rules: gives an output the LoD of `levels` that `derive` makes of the inputs' LoDs.
+  // Returns the new LoD, or nullptr while a program is built. `derive` depends on nothing else, and
   // each run calls it again; it may throw an Error for LoDs that don't fit together.
   const LoD* DeriveLoD(std::string_view slot, const std::vector<std::string_view>& input_slots,
                        int32_t levels, LoDGroup::Derive derive);
@@ -119,7 +119,7 @@ class OpContext {
   std::span<TensorMeta> mutable_outputs() { return outputs_; }
 
  private:
-  // Returns the group that `derive` makes of those of the inputs, nullptr while a program is built.
+  // Returns the group that `derive` makes of the inputs' groups, nullptr while a program is built.
   std::shared_ptr<const LoDGroup> Derived(const std::vector<std::string_view>& input_slots,
                                           LoDGroup::Derive derive) const;
   int IndexOf(const std::vector<SlotDef>& slots, bool is_input, std::string_view slot,

@@ -79,8 +79,8 @@ AttrDef ChoiceAttr(StaticText name, StaticText default_value, std::vector<Static
 // bfloat16; framework/precision/precision_choice.h has the whole rules. Whatever the rule, sums and
 // formulas are computed in float32 or wider, and results are rounded once.
 enum class Precision {
-  kHigh,    // float32: what is half is widened before the op
-  kLow,     // half: what is float32 is rounded before the op
+  kHigh,    // float32: half inputs are widened before the op
+  kLow,     // half: float32 inputs are rounded before the op
   kFollow,  // the dtype of the largest float inputs
   kNone,    // the dtypes are the user's: the op has no floats, or the shape rule gives the dtypes
 };

@@ -49,8 +49,8 @@ struct LoopFetch {
   int like = -1;  // an input with the shape and LoD of the output, whatever the rows of the run
 };
 
-// A value that the forward half makes and the gradient half reads (Storage::kStack). `index` is
-// that of the stack among the outputs of the forward half, the inputs of the gradient half.
+// A value that the forward half makes and the gradient half reads (Storage::kStack). `index`: of
+// the stack among the outputs of the forward half, and the inputs of the gradient half.
 struct LoopStash {
   ValueId value;
   int index = -1;

@@ -101,8 +101,8 @@ struct Instruction {
   std::vector<int64_t> workspace_bytes;
   std::vector<int64_t> workspace_offsets;
   // The ops of a fused instruction in the order in which they run. Its `inputs` are the values that
-  // they read and none of them writes, each once; its `outputs` are the values that others read.
-  // Values of members that are in neither have no place in the arena.
+  // they read and none of them writes, each once; its `outputs` are the values that other
+  // instructions read. Values of members that are in neither have no place in the arena.
   std::vector<Instruction> members;
   BlockPartition blocks;
   // Of a loop. Nobody changes it: to change a loop, give the instruction a new Loop.

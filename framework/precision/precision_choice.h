@@ -15,7 +15,7 @@
 //   the persistable take half.
 // - An op of which an attribute names float32 (AttrDef::names_dtype) stays float32.
 // - What depends neither on an op with kLow nor on a parameter in half stays float32: learning
-//   rates, counters, and what is computed from feeds alone.
+//   rates, counters, and values computed from feeds alone.
 #pragma once
 
 #include <cstddef>
@@ -121,7 +121,7 @@ class PrecisionChoice {
   void Settle();
   FloatOp::Mode ModeOf(const FloatOp& op) const;
   const FloatVariable* ArrayWrittenBy(const FloatOp& op) const;
-  // Returns nullptr if the largest inputs are half, else the one that isn't.
+  // Returns nullptr if the largest inputs are half, else the largest input that isn't.
   const FloatVariable* Float32InputOf(const FloatOp& op) const;
   const FloatVariable* Float32OutputOf(const FloatOp& op) const;
   bool IsRounded(const FloatOp& op) const;

@@ -1,4 +1,4 @@
-// What a layout makes of a shape.
+// The effect of a layout on a shape.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@
 namespace skiff {
 
 // The lengths of the sequences of each level, outermost first (recursive_sequence_lengths in
-// PaddlePaddle). Those of the lowest level are numbers of rows, all others of sequences of the next
-// level.
+// PaddlePaddle). Lengths of the lowest level count rows, lengths of other levels count sequences of
+// the next level.
 using LevelLengths = std::vector<std::vector<int64_t>>;
 
 // Returns the LoD of sequences of these lengths. Throws Error (kInvalidArgument), which names the

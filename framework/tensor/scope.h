@@ -42,8 +42,8 @@ class Scope {
   // Throws Error if there is no such variable.
   const Tensor& Get(std::string_view name) const;
   // Sets the variable to `tensor`, whose buffer both then share. Advances the generation. Throws an
-  // Error (kInvalidArgument) for a tensor of bools with one that is neither 0 nor 1; then nothing
-  // has changed.
+  // Error (kInvalidArgument) for a tensor of bools with a byte other than 0 and 1; then nothing has
+  // changed.
   void Set(const std::string& name, Tensor tensor);
   // Like Set, but hides the entry from Find, Get and Names until Reveal is called: it has storage
   // but no values yet. Doesn't advance the generation for a new name, to which nobody can have a

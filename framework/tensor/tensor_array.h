@@ -1,4 +1,4 @@
-// A list of tensors that grows, such as what the iterations of a loop leave.
+// A list of tensors that grows, such as the results of the iterations of a loop.
 #pragma once
 
 #include <cstdint>

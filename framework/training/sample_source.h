@@ -16,7 +16,7 @@ class SampleSource {
   virtual ~SampleSource() = default;
 
   virtual int64_t size() const = 0;
-  // Returns what a sample consists of, with the shapes of one sample.
+  // Returns the fields of a sample, with the shapes of one sample.
   virtual std::vector<FeedShape> fields() const = 0;
   // Writes a sample as the given epoch has it into row `row` of the tensors of a batch, one for
   // each field, of shape [batch size, field shape …]. `sample` is in [0, size()). May throw.

@@ -24,7 +24,7 @@ struct SequenceReaderOptions {
   // network learns not to rely on single words.
   double replaced = 0;
   int64_t replacement = 0;
-  uint64_t seed = 0;  // of the shuffling and of what is replaced
+  uint64_t seed = 0;  // of the shuffling and the replacements
 };
 
 // Feeds `ids` [tokens], int64, with one LoD level, and `label` [sequences, 1], int64. The batches

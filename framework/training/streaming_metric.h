@@ -74,7 +74,7 @@ class ConfusionMatrix final : public StreamingMetric {
 
   int64_t classes() const { return classes_; }
   // Returns how many samples of class `label` were taken for class `predicted`. Throws an Error
-  // (kOutOfRange) for what is no class.
+  // (kOutOfRange) for a number that is no class.
   int64_t Count(int64_t label, int64_t predicted) const;
 
   // The share of samples that were predicted right; NaN without samples.
@@ -82,7 +82,7 @@ class ConfusionMatrix final : public StreamingMetric {
   // Of one class: the share of samples of the class among the samples taken for it; the share of
   // samples taken for the class among the samples of it; and the harmonic mean of both, 2 ·
   // precision · recall / (precision + recall). 0 where one divides by 0. Throw an Error
-  // (kOutOfRange) for what is no class.
+  // (kOutOfRange) for a number that is no class.
   double Precision(int64_t of_class) const;
   double Recall(int64_t of_class) const;
   double F1(int64_t of_class) const;

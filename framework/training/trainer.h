@@ -88,15 +88,16 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  // Runs the startup program. All arguments outlive the trainer. `out` gets what a person reads.
-  // Throws an Error (kInvalidArgument) for options out of range, for a reader that is nullptr, for
-  // a decisive metric that the program lacks, and for a tuner if a reader doesn't know the shapes
-  // of its batches. Also throws an Error for mistakes that would show only after an epoch: if a
-  // metric is no variable of both programs or not one number, if the programs keep a variable that
-  // nothing gives a value, if the test program or the model declares a parameter in another dtype
-  // than the main program does (but a model may be float32 where there are master weights), if an
-  // entry of saved_precision.keep_float32 fits nothing in the main program (kNotFound), and if the
-  // model can't be saved (MakeInferenceProgram). And what TakeWeights throws.
+  // Runs the startup program. All arguments outlive the trainer. `out` gets the messages for
+  // people. Throws an Error (kInvalidArgument) for options out of range, for a reader that is
+  // nullptr, for a decisive metric that the program lacks, and for a tuner if a reader doesn't know
+  // the shapes of its batches. Also throws an Error for mistakes that would show only after an
+  // epoch: if a metric is no variable of both programs or not one number, if the programs keep a
+  // variable that nothing gives a value, if the test program or the model declares a parameter in
+  // another dtype than the main program does (but a model may be float32 where there are master
+  // weights), if an entry of saved_precision.keep_float32 fits nothing in the main program
+  // (kNotFound), and if the model can't be saved (MakeInferenceProgram). And what TakeWeights
+  // throws.
   Trainer(const TrainingProgram* program, Reader* train, Reader* validation, TrainerOptions options,
           std::ostream* out);
   ~Trainer();
@@ -105,7 +106,7 @@ class Trainer {
   // that directory until Run ends or the trainer is destroyed. Warns if the number of threads
   // differs from the checkpoint's, because the bits of the result depend on it. Takes over the
   // kernel choices of the checkpoint, with or without a tuner in the options; if the checkpoint's
-  // training had no tuner, warns and doesn't use that of the options. Throws what LoadForEvaluation
+  // training had no tuner, warns and doesn't use the options' tuner. Throws what LoadForEvaluation
   // throws, and an Error (kFailedPrecondition) if another trainer runs there. After an Error the
   // trainer is as it was.
   void Resume();

@@ -1,4 +1,4 @@
-// What a training reports of an epoch.
+// The report of a training on an epoch.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 // The ops have one shape and layout. Besides tensors of this shape, the ops read single numbers and
 // tensors that are repeated along the leading dims (a bias). The group runs where its last op ran.
 // So the group has no op whose results another instruction reads earlier, or whose inputs in the
-// scope are written earlier. The kernels are those that would have run on the whole arrays, so no
-// bit of a result changes.
+// scope are written earlier. The same kernels run as on the whole arrays, so no bit of a result
+// changes.
 //
 // The pass leaves alone arrays of one block, which stay in the cache anyway; ops that draw random
 // numbers, may refuse data, have a side effect, write to the scope, or whose kernel is forced or

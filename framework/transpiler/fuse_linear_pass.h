@@ -5,10 +5,10 @@
 //     s = elementwise_add(p, b)
 //
 // The product may also be a matmul or matmul_v2 of one matrix w, transposed or not; b has a number
-// for each column. The gradients stay: they read the data of neither p nor s. The addition's, which
-// needs the shape of p, takes that of s.
+// for each column. The gradients stay: they read the data of neither p nor s. The gradient of the
+// addition, which needs the shape of p, takes the shape of s.
 //
-// What is gained is a pass over p, which is added to while it is in registers.
+// This saves a pass over p: the bias is added while p is in registers.
 //
 // It fuses nothing if any other instruction reads p, or needs the shape of p before the addition,
 // if x is transposed or the product scaled, if an instruction in between writes a variable that the

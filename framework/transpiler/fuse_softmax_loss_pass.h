@@ -29,7 +29,7 @@ class FuseSoftmaxLossPass final : public PlanPass {
   std::string_view name() const override { return "fuse_softmax_loss"; }
   // log(exp(x) / sum) is x - log(sum), except for the rounding of the probability.
   double tolerance() const override { return 1e-5; }
-  // `changes`: fused instructions made, and those that skip items.
+  // `changes`: fused instructions made, and instructions that skip items.
   PassReport Apply(const PassContext& context, Plan* plan) const override;
 };
 

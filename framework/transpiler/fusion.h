@@ -56,15 +56,15 @@ struct Match {
   const Instruction& MakerOf(const std::string& name) const;
   OpContext ContextOfMaker(const std::string& name) const;
   // Returns whether all attributes that the op with output `a` has are the same in the op with
-  // output `b`. One that isn't set has its default; without a default there, it isn't the same.
-  // Requires that the pattern has both ops.
+  // output `b`. An attribute that isn't set has its default; without a default there, it isn't the
+  // same. Requires that the pattern has both ops.
   bool HaveSameAttributes(const std::string& a, const std::string& b) const;
 };
 
 // An op that a fusion makes.
 struct FusedOp {
-  // One op. An argument that the match lacks is left out. All outputs that are named below are
-  // those of ops in Fusion::before.
+  // One op. An argument that the match lacks is left out. All outputs named below are outputs of
+  // ops in Fusion::before.
   Pattern op;
   // The fused op stands where the op with this output stood.
   std::string at;
@@ -76,7 +76,7 @@ struct FusedOp {
   std::string arguments_of = {};
   // Outputs that are left out if nobody else reads them.
   std::vector<std::string> if_read = {};
-  // More attributes than `op` states: those that `attributes` returns, and then, by their names,
+  // More attributes than `op` states: the attributes that `attributes` returns, and then, by name,
   // the attributes of the ops with the outputs `attributes_of`. The first source that has an
   // attribute counts.
   std::vector<std::string> attributes_of = {};

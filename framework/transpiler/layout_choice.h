@@ -10,13 +10,13 @@
 namespace skiff {
 
 // The metas of an op's arguments when it runs blocked. Arguments with too few channels for a block,
-// and those that the op takes plain only, are plain.
+// and arguments that the op takes plain only, are plain.
 struct BlockedForm {
   std::vector<TensorMeta> inputs;
   std::vector<TensorMeta> outputs;
 };
 
-// By instruction; no form for one that can't run blocked or has nothing to block.
+// By instruction; no form for an instruction that can't run blocked or has nothing to block.
 using BlockedForms = std::vector<std::optional<BlockedForm>>;
 
 // Returns the form that each instruction of the plan may take. A form has a kernel.

@@ -6,8 +6,8 @@
 //   y = reshape2(x)   x no feed and not in the scope: y is stored over x
 //
 // The gradients of an update that is_flat (flatten_parameters) are stored one after the other.
-// Reuse is an allocation decision on the liveness of values: the program doesn't change, and what
-// is fetched lives to the end. `changes`: values computed in place, and views.
+// Reuse is an allocation decision on the liveness of values: the program doesn't change, and
+// fetched values live to the end. `changes`: values computed in place, and views.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 //     #4 d = elementwise_add(#2, #3)            #4 d = elementwise_add(#2, #3)
 //
 // Keeps all dependencies (analysis/dependencies.h), including those through the scope, so results
-// don't change by a bit: what a random op draws depends on the op, not on when it runs. A step that
-// throws leaves the scope as it would without the pass.
+// don't change by a bit: the numbers of a random op depend on the op, not on its place in the
+// order. A step that throws leaves the scope as it would without the pass.
 //
 // Away from the peak the order stays as it is. It stays as a whole if less than kLeastGain of the
 // peak would be gained (task_order.h). Workspaces aren't known yet, except those of fused

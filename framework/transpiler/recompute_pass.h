@@ -8,13 +8,13 @@
 //     da = relu_grad(a, db)                a' = conv(x)
 //                                          da = relu_grad(a', db)
 //
-// The pass cuts the forward pass into segments and keeps what a later segment reads. The backward
-// pass computes the rest again, each op right before the first op that reads any of its results: by
-// the kernel that computed it, or by an op that gives the same bits for less (OpDef::replayed_by).
-// Random ops draw the same numbers again, and running statistics move once. The pass keeps the last
-// segment, small values (whose ops run again only if other recomputed ops need them), and values
-// that can't be computed again: outputs of ops with side effects, and of ops whose inputs in the
-// scope have been written since.
+// The pass cuts the forward pass into segments and keeps the values that a later segment reads. The
+// backward pass computes the rest again, each op right before the first op that reads any of its
+// results: by the kernel that computed it, or by an op that gives the same bits for less
+// (OpDef::replayed_by). Random ops draw the same numbers again, and running statistics move once.
+// The pass keeps the last segment, small values (whose ops run again only if other recomputed ops
+// need them), and values that can't be computed again: outputs of ops with side effects, and of ops
+// whose inputs in the scope have been written since.
 //
 // PassContext::memory has the options. Named checkpoints cut after the ops that write them.
 // Otherwise the pass tries several ways to cut, with few bytes crossing each cut, and judges each

@@ -11,9 +11,9 @@
 // another reader is free. An op of which only the shape of an input is read gets the input as it
 // is.
 //
-// The sum of a gradient over the iterations of a loop becomes float32, rounded after the loop; what
-// an iteration adds isn't rounded then, if it was float32 before a cast, or if the op that makes it
-// has the bits of its float32 kernel: that op is widened, too.
+// The sum of a gradient over the iterations of a loop becomes float32, rounded after the loop; the
+// terms of the sum aren't rounded then, if they were float32 before a cast, or if their op has the
+// bits of its float32 kernel: this op is widened, too.
 //
 // Leaves out ops without a float32 kernel, ops that take arrays, and ops whose kernels decide about
 // the rows of their outputs: those have kernels for half or none at all.

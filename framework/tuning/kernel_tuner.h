@@ -54,7 +54,7 @@ struct KernelTunerOptions {
 struct TunedKernel {
   std::string op = {};       // for people: type, shapes and layouts of the inputs
   std::string rule = {};     // the candidate that the rule takes
-  KernelChoice choice = {};  // the one that the tuner takes
+  KernelChoice choice = {};  // the candidate that the tuner takes
   bool is_timed = false;     // by this tuner; false: remembered
 };
 
@@ -63,10 +63,9 @@ class KernelTuner {
   using KernelDef = internal::KernelDef;
   using TuningRequest = internal::TuningRequest;
 
-  // Reads the cache file, if there is one. A file of another machine (processor, libraries) or of
-  // another version, or one that is damaged, is left aside with a warning, and replaced when
-  // something is timed. The registry outlives the tuner. Error as InputFile for a file that can't
-  // be read.
+  // Reads the cache file, if there is one. A damaged file, or a file of another machine (processor,
+  // libraries) or version, is left aside with a warning, and replaced when something is timed. The
+  // registry outlives the tuner. Error as InputFile for a file that can't be read.
   explicit KernelTuner(const OpRegistry& registry, KernelTunerOptions options = {});
   ~KernelTuner();
   KernelTuner(const KernelTuner&) = delete;

@@ -38,7 +38,7 @@ struct PipelineOptions {
   // Passes of the caller. They run after the others.
   std::vector<std::shared_ptr<const internal::ProgramPass>> program_passes = {};
   std::vector<std::shared_ptr<const internal::PlanPass>> plan_passes = {};
-  // Of each kind, run only the first so many passes, and those that a plan requires; -1: all.
+  // Of each kind, run only the first so many passes, and the passes that a plan requires; -1: all.
   int32_t pass_limit = -1;
   // Called after each pass that ran, with the resulting program or plan; see dump_passes.h.
   std::function<void(const PassReport&, const Program&)> program_observer = {};
