@@ -23,7 +23,7 @@ struct DropoutSettings {
   // The factor of an element that is kept.
   double scale() const;
   bool drops_all() const { return !is_test && probability >= 1.0; }
-  // Whether it takes random numbers to tell what is dropped. Nothing is drawn to drop nothing.
+  // Whether random numbers decide which elements are dropped. Nothing is drawn to drop nothing.
   bool draws() const { return !is_test && probability < 1.0 && threshold() > 0; }
   uint32_t threshold() const;
   RandomKey KeyOf(const KernelContext& run) const;

@@ -6,7 +6,7 @@
 
 namespace skiff {
 
-// Divides numbers below 2^31 by one that is 1 or more (Granlund & Montgomery 1994). If that is
+// Divides numbers below 2^31 by a divisor of 1 or more (Granlund & Montgomery 1994). If that is
 // larger than all of them, the quotients are 0.
 class FastDivisor {
  public:

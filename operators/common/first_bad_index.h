@@ -1,4 +1,4 @@
-// Collects what the threads of a loop, which may not throw, find wrong in data: its first position.
+// Collects the first position of a mistake in data from the threads of a loop, which may not throw.
 #pragma once
 
 #include <atomic>

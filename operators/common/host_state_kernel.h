@@ -14,7 +14,7 @@ namespace skiff {
 // of a device share one pending().
 //
 // Throws Error (kFailedPrecondition) if an output isn't in host memory, or if the CPU kernel needs
-// derived forms, which nobody makes there; and what the CPU kernel's factory throws. Bind throws
+// derived forms, which nobody makes there; and the Errors of the CPU kernel's factory. Bind throws
 // Error (kFailedPrecondition) for a state that isn't in host memory.
 //
 // An Error of a run is thrown once, by pending()->Wait() or by a later run, of any such op. Until

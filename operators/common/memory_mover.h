@@ -48,7 +48,7 @@ class MemoryMover {
                        std::span<const MemoryRun> runs) const = 0;
 };
 
-// Returns the one for the place of the run. Throws Error (kFailedPrecondition) if it has none.
+// Returns the mover for the place of the run. Throws Error (kFailedPrecondition) if it has none.
 const MemoryMover& MemoryMoverOf(const KernelContext& run);
 
 // Set the memory mover for all devices, or another for one device. The mover must last as long as

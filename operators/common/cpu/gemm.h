@@ -68,7 +68,7 @@ struct GemmSpec {
   bool trans_a = false;  // A is stored as [k, m]
   bool trans_b = false;  // B is stored as [n, k]
   double alpha = 1;
-  // 0 overwrites C, whatever it contains.
+  // 0 overwrites C, whatever C contains.
   double beta = 0;
   // The distance between stored rows, in elements; 0: rows are contiguous.
   int64_t lda = 0;

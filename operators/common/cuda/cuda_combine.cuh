@@ -1,4 +1,4 @@
-// What the threads of a warp or of a block have, combined by shuffles, always in the same order.
+// Values of the threads of a warp or of a block, combined by shuffles, always in the same order.
 #pragma once
 
 #include <cuda_runtime.h>

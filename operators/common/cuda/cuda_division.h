@@ -1,12 +1,12 @@
 // Division in CUDA kernels, by numbers that change from thread to thread or are used once.
-// FastDivisor is faster for one that the host knows.
+// FastDivisor is faster for a divisor that the host knows.
 #pragma once
 
 #include <cstdint>
 
 namespace skiff {
 
-// What a division leaves.
+// The results of a division.
 struct CudaDivision {
   int64_t quotient;
   int64_t rest;

@@ -1,5 +1,5 @@
-// Reductions over axes on CUDA: sums and their like, of whatever is computed from each element.
-// Includes little, so that small .cu files compile fast; cuda_fold.cuh has more.
+// Reductions over axes on CUDA: sums and their like, of values computed from each element. Includes
+// little, so that small .cu files compile fast; cuda_fold.cuh has more.
 //
 // A rule says what:
 //

@@ -1,5 +1,5 @@
-// Reductions over axes on CUDA: what is reduced, and how it is shared among threads. Includes
-// little and none of CUDA's headers; cuda_fold_tiles.cuh has the kernel.
+// Reductions over axes on CUDA: the reduced axes, and how the work is shared among threads.
+// Includes little and none of CUDA's headers; cuda_fold_tiles.cuh has the kernel.
 //
 // A block takes a tile: some outputs (slots), each shared by some threads, neighbours of which read
 // neighbouring elements. If there are few tiles, each output is cut into parts, which another
@@ -121,8 +121,8 @@ struct CudaFoldCut {
     part = (view.elements + parts - 1) / parts;
   }
 
-  // Returns how many results of parts there are at most, of a tensor of so many elements or fewer,
-  // whatever its axes. Where there are parts, a tile has at most 32 slots, of 8 threads or more.
+  // Returns the most results of parts of a tensor of at most so many elements, whatever the axes.
+  // Where there are parts, a tile has at most 32 slots, of 8 threads or more.
   static int64_t MostResults(int64_t elements) {
     return std::min(elements / (kLeast * 8), kBlocks * 32);
   }

@@ -8,7 +8,7 @@
 namespace skiff {
 
 // Registers the CPU's kernels of these ops for CUDA, too. Their factories must move data by a
-// mover (memory_mover.h or data_mover.h) and read what the host must know on the host. Sets the
+// mover (memory_mover.h or data_mover.h) and read on the host whatever the host must know. Sets the
 // MemoryMover of devices.
 void AddMovingKernels(OpRegistry& registry, std::initializer_list<const char*> types);
 

@@ -11,8 +11,8 @@
 namespace skiff {
 
 // Adds the kernels of float32 and float64, "cuda", and those of bfloat16 and float16. These are
-// called kNativeHalfKernel: the library may choose another algorithm for half, which adds up in
-// another order than that of float32. `prepare` is that of AddCudaKernels.
+// called kNativeHalfKernel: for half, the library may choose another algorithm than for float32,
+// with another order of additions. `prepare` is that of AddCudaKernels.
 template <typename Prepare>
 void AddCudaProductKernels(OpRegistry& registry, std::string_view type, const Prepare& prepare) {
   const auto add = [&]<typename T>(StaticText name) {

@@ -35,7 +35,7 @@ struct Pass {
   int shift;  // of the digit
 };
 
-// What a thread knows of its numbers.
+// A thread's numbers.
 struct Numbers {
   uint32_t rows[kRounds];
   uint32_t ranks[kRounds];  // among those of the warp with the same digit

@@ -9,7 +9,7 @@
 namespace skiff {
 
 // The numbers of rows in ascending order, and their positions, ascending among equals. A number of
-// `length` or more is that of no row; they are the last.
+// `length` or more belongs to no row; they are the last.
 struct SortedRows {
   const uint32_t* rows;
   const uint32_t* positions;
@@ -26,7 +26,7 @@ class RowSort {
   // For up to `capacity` numbers.
   RowSort(PrepareContext& context, int64_t capacity);
 
-  // Where the numbers must be before Sort. Negative numbers are those of no row.
+  // Where the numbers must be before Sort. Negative numbers belong to no row.
   int32_t* rows(const KernelContext& run) const {
     return static_cast<int32_t*>(run.workspace(workspace_));
   }

@@ -48,7 +48,7 @@ class CudaRowSums {
   // is.
   void SetAt(const KernelContext& run, const SortedRows& sorted, const uint32_t* targets,
              int64_t width, const void* values, void* sums) const;
-  // Adds the sums of rows of [width] to those of `dense`.
+  // Adds the sums of rows of [width] to the rows of `dense`.
   void AddSorted(const KernelContext& run, const SortedRows& sorted, int64_t width,
                  const void* values, void* dense) const;
 

@@ -48,8 +48,8 @@ dnnl::memory::dims OnednnDims(const Shape& shape);
 // Returns the bytes of a descriptor's memory, padding included.
 int64_t OnednnBytes(const dnnl::memory::desc& desc);
 
-// Returns whether a primitive is one of oneDNN's reference implementations, which are many times
-// slower than the others.
+// Returns whether a primitive is a reference implementation of oneDNN, many times slower than other
+// implementations.
 bool IsOnednnReference(const dnnl::primitive_desc_base& descriptor);
 // Returns whether a primitive multiplies bfloat16 by the processor's instructions for that. Those
 // that don't are slower than float32.

@@ -41,7 +41,7 @@ struct BinaryFacts {
   bool is_bitwise = false;
 
   constexpr bool has_gradient() const { return no_gradient_reason.empty(); }
-  // What the two gradients read together.
+  // The arrays that at least one of the two gradients reads.
   constexpr BinaryGradient gradients() const {
     return {.reads_x = x_gradient.reads_x || y_gradient.reads_x,
             .reads_y = x_gradient.reads_y || y_gradient.reads_y,

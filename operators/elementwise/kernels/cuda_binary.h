@@ -60,7 +60,7 @@ struct CudaBinaryGradLaunch {
 };
 using CudaBinaryGradLauncher = const char* (*)(const CudaBinaryGradLaunch& launch);
 
-// What a kernel does with data that it refuses: how it throws the Error.
+// Throws the Error of an op for refused data at `position`.
 using ThrowBinaryFault = void (*)(std::string_view type, int64_t position);
 
 void AddCudaBinaryKernel(OpRegistry& registry, StaticText type, DType dtype,

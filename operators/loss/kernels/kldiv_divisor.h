@@ -20,7 +20,7 @@ class KldivDivisor {
       : type_(context.def().type),
         by_elements_(context.Attr<std::string>("reduction") == "mean"),
         by_rows_(context.Attr<std::string>("reduction") == "batchmean") {
-    // What is wrong is found before any run.
+    // Mistakes are found before any run.
     For(context.Input("Target").shape);
   }
 

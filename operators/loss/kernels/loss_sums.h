@@ -17,7 +17,7 @@ inline constexpr int64_t kSummedLosses = 1024;
 // mean is taken.
 template <typename T>
 double SumOfLosses(const T* losses, int64_t count) {
-  // Independent sums, so that an addition needn't wait for the one before.
+  // Independent sums, so that an addition needn't wait for the previous addition.
   constexpr int64_t kSums = 8;
   double sums[kSums] = {};
   int64_t i = 0;
@@ -30,7 +30,7 @@ double SumOfLosses(const T* losses, int64_t count) {
   return sum;
 }
 
-// Returns the sum of what a loop computes for an output at positions [0, count). The output must be
+// Returns the sum of a loop's values for an output at positions [0, count). The output must be
 // nullptr in `arrays`.
 template <typename T>
 double SumOfOutput(const ElementLoop<T>& loop, const ElementArrays<T>& arrays, size_t output,

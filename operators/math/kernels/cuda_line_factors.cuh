@@ -15,8 +15,8 @@ namespace skiff {
 inline constexpr int64_t kMostLongLines = 32768;
 
 // Returns whether the lines of cuda_lines.cuh would leave most of a device idle: fewer than it has
-// room for blocks, or of an inner axis, for threads; and long enough to be worth two passes. What a
-// device has room for is a guess, about that of 100 multiprocessors.
+// room for blocks, or of an inner axis, for threads; and long enough to be worth two passes. The
+// room of a device is a guess: about 100 multiprocessors.
 inline bool AreFewLongLines(const AxisExtents& extents) {
   constexpr int64_t kLongLine = 4096;
   constexpr int64_t kBlocks = 512;

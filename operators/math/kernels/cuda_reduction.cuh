@@ -1,4 +1,4 @@
-// What the CUDA kernels of the reductions over the axes `dim` have in common.
+// Common parts of the CUDA kernels of the reductions over the axes `dim`.
 #pragma once
 
 #include <cstdint>

@@ -166,8 +166,8 @@ void AttendTile(const AttentionSizes& sizes, const HeadArguments<T>& head,
                 const HeadOutputs<T>& outputs, int64_t query_tile, RowsAhead* ahead, void* scratch);
 
 // Computes the contributions of pairs of these queries and keys to gradients. A gradient of queries
-// requires all keys, those of keys and values require all queries: they are overwritten. Keys that
-// no query sees get zeros. There must be queries and keys.
+// requires all keys, gradients of keys and values require all queries: they are overwritten. Keys
+// that no query sees get zeros. There must be queries and keys.
 template <typename T>
 void AttendGradient(const AttentionSizes& sizes, const HeadArguments<T>& head,
                     const HeadGradients<T>& gradients, TileRange queries, TileRange keys,

@@ -59,7 +59,7 @@ HeadPlaces GradientPlaces(const OpContext& context, const AttentionSizes& sizes,
 // Returns the places of Out, and of the gradient of Out, in their data.
 HeadPlaces OutPlaces(const AttentionSizes& sizes);
 
-// The arguments of the gradient op, besides those of the op.
+// The arguments that only the gradient op has.
 template <typename T>
 struct AttentionGradArguments {
   AttentionGradArguments(const OpContext& context, const AttentionSizes& sizes)

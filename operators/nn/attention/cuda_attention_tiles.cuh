@@ -9,7 +9,7 @@
 // Elements of shared memory beside the tiles are never written, and nothing that is stored depends
 // on them.
 //
-// T is what is computed with: float for rows of half.
+// T is the type of the computation: float for rows of half.
 #pragma once
 
 #include <cuda_runtime.h>

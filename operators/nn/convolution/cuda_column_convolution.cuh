@@ -5,10 +5,10 @@
 // channels last, columns are rows: [points, channels · taps], and the product is transposed instead
 // of the images. A filter of one tap, whose images are their own columns, needs no copy.
 //
-// The gradient of the input collects, for each point, what the columns have for it. The gradient of
-// the filter is summed part by part, and within a part over the images in their order. With
-// channels last, the images of a part are one matrix, too: a single product sums over all of the
-// images, or over runs of images where the filter is too small to keep a device busy.
+// The gradient of the input collects, for each point, the point's numbers in the columns. The
+// gradient of the filter is summed part by part, and within a part over the images in their order.
+// With channels last, the images of a part are one matrix, too: a single product sums over all of
+// the images, or over runs of images where the filter is too small to keep a device busy.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -58,8 +58,8 @@ __global__ void FillColumns(CudaWindows windows, CudaVolume in, CudaColumns part
   }
 }
 
-// A thread sums what the columns have for an element of the images. `adds`: to what an earlier part
-// had for it.
+// A thread sums the numbers in the columns for an element of the images. `adds`: to the sum of an
+// earlier part.
 template <typename T, bool kChannelsLast>
 __global__ void CollectColumns(CudaWindows windows, CudaVolume in, CudaColumns part,
                                const T* columns, T* images, bool adds, uint32_t count) {

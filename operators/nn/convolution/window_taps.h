@@ -1,4 +1,4 @@
-// What a tap of a sliding window sees: the rows of a convolution's columns (im2col).
+// The numbers under a tap of a sliding window: the rows of a convolution's columns (im2col).
 #pragma once
 
 #include <algorithm>

@@ -5,8 +5,9 @@
 // input pixels that it sees and g is the filter. A *plane* is one of the (t + 2)² elements of all
 // transformed tiles; summed over channels it is a matrix product [tiles, channels] x [channels,
 // filters]. The interpolation points of F(4x4, 3x3) are 0, ±1/√2, ±√2 and ∞. Their error is a
-// quarter of that of the usual 0, ±1, ±2, ∞ (Barabasz et al. 2020, "Error Analysis and Improving
-// the Accuracy of Winograd Convolution for Deep Neural Networks", on the choice of points).
+// quarter of the error of the usual 0, ±1, ±2, ∞ (Barabasz et al. 2020, "Error Analysis and
+// Improving the Accuracy of Winograd Convolution for Deep Neural Networks", on the choice of
+// points).
 //
 // Images are blocked by as many channels as a vector has lanes: [batch][block][row][column][lane].
 // Filters are plain, [outputs, inputs, 3, 3]. Both may be bfloat16, which the transforms convert:

@@ -1,5 +1,5 @@
-// What the windows of images and of volumes make of their attributes. A window has arrays kernel,
-// stride, dilation, pad_begin and pad_end, with a number for each axis.
+// The values that windows of images and of volumes compute from their attributes. A window has
+// arrays kernel, stride, dilation, pad_begin and pad_end, with a number for each axis.
 #pragma once
 
 #include <algorithm>

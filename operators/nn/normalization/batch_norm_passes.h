@@ -1,5 +1,4 @@
-// The passes over the data that batch normalization consists of, and what the kernels have in
-// common.
+// The passes over the data in batch normalization, and common parts of the kernels.
 #pragma once
 
 #include <cstdint>
@@ -146,7 +145,7 @@ template <typename T>
 class NormLoops {
  public:
   virtual ~NormLoops() = default;
-  // Sets another batch, no larger than the one that the loops were made for.
+  // Sets another batch, no larger than the batch that the loops were made for.
   virtual void SetBatch(int64_t batch) = 0;
   // The size of the scratch memory that the reducing passes need.
   virtual int64_t scratch_bytes() const = 0;
@@ -241,7 +240,7 @@ struct NormSpan {
   int64_t width = 0;
 };
 
-// The images of a pass over numbers of type T. One that the pass lacks is nullptr.
+// The images of a pass over numbers of type T. An array that the pass lacks is nullptr.
 template <typename T>
 struct NormImages {
   const T* x = nullptr;

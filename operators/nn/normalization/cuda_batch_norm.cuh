@@ -40,12 +40,12 @@ struct ChannelLines {
   T* shift;
 };
 
-// Makes the lines of a channel, and writes statistics that others want. Arrays of optional
-// arguments may be nullptr.
+// Makes the lines of a channel, and writes the wanted statistics. Arrays of optional arguments may
+// be nullptr.
 template <typename T>
 struct ChannelStatistics {
   // From the moments of the batch. The running statistics are updated with the float64 moments, not
-  // with the rounded ones that Y is computed from. Each old value is read before the new one is
+  // with the rounded moments from which Y is computed. Each old value is read before the new one is
   // written, as MeanOut may be Mean.
   __device__ void TakeBatch(int64_t c, double mean, double variance) const {
     const double keep =

@@ -36,7 +36,7 @@ struct CudaGroups {
     groups.saves_variance = true;
     return groups;
   }
-  // Returns those of instance_norm.
+  // Returns the groups of instance_norm.
   static CudaGroups OfInstanceNorm(const OpContext& context) {
     CudaGroups groups;
     groups.Take(context.Input("X").shape, 1);
@@ -175,8 +175,7 @@ struct GroupSumsRule {
   GroupSums* sums;
 };
 
-// What the elements of a group are multiplied by: dx = dy · scale · h - (x - mean) · factor -
-// offset.
+// The factors of the elements of a group: dx = dy · scale · h - (x - mean) · factor - offset.
 struct GroupCoefficients {
   double h;
   double factor;

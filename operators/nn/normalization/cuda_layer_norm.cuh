@@ -68,7 +68,7 @@ struct CudaLayerNorm {
     });
   }
 
-  // The same of the elements of x, which may be y. Those of several passes come from the cache.
+  // The same of the elements of x, which may be y. Reads after the first pass come from the cache.
   template <class Group>
   __device__ void Normalize(const Group& group, const CudaLine& line, const T* x, T* y) const {
     const auto load = [&]<int kCount>(int64_t, int64_t at) {

@@ -15,7 +15,7 @@ struct RunMoments {
   double mean = 0;
   double squares = 0;
 };
-// `epsilon` is what the caller adds to the variance: squares that vanish beside it may be lost.
+// The caller adds `epsilon` to the variance: squares that vanish beside it may be lost.
 template <typename T>
 RunMoments MomentsOf(const T* x, int64_t count, double epsilon);
 

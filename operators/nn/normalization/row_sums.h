@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix, such as the gradients of what is repeated for each row. The sums
-// of rows of half are those of float32.
+// Sums over the rows of a matrix, such as the gradients of an operand that is repeated for each
+// row. The sums of rows of half are those of float32.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@ class RowSums {
     return parts_ * line_ * static_cast<int64_t>(sizeof(double) + sizeof(WideType<T>));
   }
 
-  // Calls visit(row, sums, the thread's rows) for each row, on several threads. `visit` adds what
-  // the row contributes to array k at sums + k * size.
+  // Calls visit(row, sums, the thread's rows) for each row, on several threads. `visit` adds the
+  // row's terms to array k at sums + k * size.
   template <typename T, typename Visit>
   void AddRows(const KernelContext& run, const ThreadScratch<T>& scratch, void* memory,
                const Visit& visit) const {

@@ -51,7 +51,7 @@ constexpr T MappedTo(const T* row, const BasePlace<T, kAxes>& base) {
   return sum;
 }
 
-// Adds to the sums of a row's gradient what a place gives.
+// Adds the terms of a place to the sums of a row's gradient.
 template <typename T, int kAxes>
 constexpr void AddToSums(T gradient, const BasePlace<T, kAxes>& base, double* sums) {
   for (int k = 0; k <= kAxes; ++k) {

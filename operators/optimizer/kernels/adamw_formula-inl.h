@@ -13,7 +13,7 @@ struct AdamwFormula {
                                                                 {"coeff"},
                                                                 {"with_decay"}});
   static constexpr auto kScalars = AdamFormula::kScalars;
-  enum Coefficient { kKept = AdamFormula::kOthers };  // what the decay leaves of a parameter
+  enum Coefficient { kKept = AdamFormula::kOthers };  // the share of a parameter after the decay
 
   template <class Numbers>
   static constexpr void SetCoefficients(const Numbers& numbers, double* coefficients) {

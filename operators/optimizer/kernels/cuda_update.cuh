@@ -338,7 +338,7 @@ __device__ CudaSquares UpdateChunk(const CudaUpdate<T>& update, const CudaChunk&
   return {param_squares, step_squares};
 }
 
-// Updates the rows that the sparse gradient has, and no others.
+// Updates only the rows of the sparse gradient.
 template <class Formula, bool kHasHalves, typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     UpdateRows(CudaUpdate<T> update, CudaRowGradients<T> gradients) {
@@ -425,7 +425,7 @@ class CudaUpdateKernel final : public Kernel {
     sparse_.emplace(context, arguments_, /*has_slots=*/!only_touched_);
   }
 
-  // A sparse gradient has those of the run; the rows of parameters are fixed.
+  // A sparse gradient has the rows of the run; the rows of parameters are fixed.
   bool AcceptsFewerRows() const override { return sparse_.has_value(); }
 
   void Run(const KernelContext& run) override {
@@ -445,7 +445,7 @@ class CudaUpdateKernel final : public Kernel {
   }
 
  private:
-  // What the formula may do with rows that a sparse gradient lacks: leave the rows alone, or update
+  // The formula's treatment of rows that a sparse gradient lacks: leave the rows alone, or update
   // them.
   static constexpr bool kMayLeaveRows =
       SparseRuleOf<Formula>() != SparseRule::kAllRows && !kNeedsNorms<Formula>;
@@ -605,7 +605,7 @@ std::unique_ptr<Kernel> MakeCudaUpdateKernel(PrepareContext& context) {
 }
 
 // Adds the kernels of an op, whose definition is already registered, for dense and for sparse
-// gradients. The one of floats also takes master weights.
+// gradients. The kernel of floats also takes master weights.
 inline void AddCudaUpdateKernels(OpRegistry& registry, std::string_view type,
                                  const KernelFactory& of_float, const KernelFactory& of_double) {
   const auto prepare = [=]<typename T>(PrepareContext& context) {

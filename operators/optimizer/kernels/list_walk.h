@@ -25,7 +25,8 @@ void ForEachBlock(int64_t elements, const Body& body) {
 }
 
 // Calls body(array, first, last) for each array's share [first, last) of the elements [begin, end)
-// of all. `begins` holds the number of elements before each array, and at its end that of all.
+// of all. `begins` holds the number of elements before each array, and at the end the number of all
+// elements.
 template <typename Body>
 void ForEachArray(const std::vector<int64_t>& begins, int64_t begin, int64_t end,
                   const Body& body) {

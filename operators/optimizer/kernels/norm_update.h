@@ -1,6 +1,5 @@
 // The update of parameters by a formula whose coefficients depend on L2 norms (lamb,
-// lars_momentum): those of each parameter, and of its gradient or of the step that the formula
-// would take.
+// lars_momentum): the norms of each parameter, and of its gradient or of the formula's step.
 //
 // A run has two passes over the elements: the first measures the norms, the second updates. A norm
 // is a sum over chunks of a fixed size, added up in order, so the number of threads doesn't matter.
@@ -22,7 +21,7 @@ class NormUpdate final : public UpdateKernel<T> {
  public:
   NormUpdate(PrepareContext& context, UpdateLoops<T> loops, const CoefficientRule& rule);
 
-  // A sparse gradient has those of the run; the rows of parameters are fixed.
+  // A sparse gradient has the rows of the run; the rows of parameters are fixed.
   bool AcceptsFewerRows() const override { return row_values_.has_value(); }
 
  private:

@@ -12,7 +12,7 @@ namespace skiff {
 // Which rows of a parameter a sparse gradient updates.
 enum class SparseRows {
   kTouched,  // the rows that the gradient has
-  kAll,      // all rows; those that the gradient lacks, by a gradient of 0
+  kAll,      // all rows; rows that the gradient lacks, by a gradient of 0
 };
 
 // Appends a range for each row of the selected rows `grad` and, with kAll, one for the rows between

@@ -14,7 +14,7 @@ class SparseUpdate final : public UpdateKernel<T> {
  public:
   SparseUpdate(PrepareContext& context, UpdateLoop<T> update, const CoefficientRule& rule);
 
-  // The gradient has those of the run.
+  // The gradient has the rows of the run.
   bool AcceptsFewerRows() const override { return true; }
 
  private:

@@ -42,7 +42,7 @@ struct UpdateArguments {
   // Returns the numbers of parameter i that attributes give.
   UpdateNumbers NumbersOf(size_t i) const;
 
-  std::vector<Pair> params;  // what the formula updates: with multi_precision the master weights
+  std::vector<Pair> params;       // what is updated: with multi_precision the master weights
   std::vector<Pair> half_params;  // with multi_precision: Param and ParamOut; else empty
   std::vector<int> grads;
   std::vector<std::vector<Pair>> states;  // by state, by parameter

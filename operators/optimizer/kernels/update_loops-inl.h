@@ -22,8 +22,8 @@
 // coefficient i. Update sees one element at a time. SetCoefficients receives UpdateNumbers: the
 // numbers that kNumbers and, if the formula has it, kScalars name, and the norms if it declares
 // `static constexpr bool kNeedsNorms = true`. A formula that doesn't change the states declares
-// `static constexpr bool kKeepsStates = true`. `static constexpr SparseRule kSparseRule` says what
-// a sparse gradient does to the rows that it lacks; without it, all rows are updated.
+// `static constexpr bool kKeepsStates = true`. `static constexpr SparseRule kSparseRule` is the
+// effect of a sparse gradient on rows that it lacks; without it, all rows are updated.
 #include <array>
 #include <cmath>
 #include <cstdint>

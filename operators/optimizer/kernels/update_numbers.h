@@ -45,7 +45,7 @@ struct UpdateNumbers {
   double scalars[kMaxUpdateScalars] = {};
 };
 
-// What a sparse gradient does to the rows that it lacks.
+// The effect of a sparse gradient on rows that it lacks.
 enum class SparseRule {
   kAllRows,      // updates them by a gradient of 0
   kTouchedRows,  // leaves them alone

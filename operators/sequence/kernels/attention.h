@@ -10,7 +10,7 @@
 
 namespace skiff {
 
-// What a query sees.
+// The tokens that a query sees.
 template <typename T>
 struct AttendedTokens {
   int64_t tokens = 0;

@@ -13,7 +13,7 @@ struct AttentionWidths {
   explicit AttentionWidths(const OpContext& context)
       : width(RowWidth(context, "Encoded")), key_width(RowWidth(context, "Keys")) {}
 
-  // Returns the tokens of some rows, given those of all rows.
+  // Returns the tokens of some rows, given the tokens of all rows.
   template <typename T>
   AttendedTokens<T> Tokens(const RowRange& rows, const T* encoded, const T* keys,
                            const T* score_weight) const {
@@ -41,7 +41,7 @@ struct AttentionArguments : AttentionWidths {
   SequenceRows Sentences(const KernelContext& run) const {
     return SequenceRows(encoded.tensor(run));
   }
-  // Returns the tokens of some rows, and those of all.
+  // Returns the tokens of some rows, and the tokens of all rows.
   AttendedTokens<T> Tokens(const KernelContext& run, const RowRange& rows) const {
     return AttentionWidths::Tokens(rows, encoded(run), keys(run), score_weight(run));
   }

@@ -11,7 +11,7 @@
 
 namespace skiff {
 
-// What a kernel of the decoder is prepared for.
+// The settings for which a kernel of the decoder is prepared.
 struct DecoderSizes : AttentionWidths {
   explicit DecoderSizes(const OpContext& context)
       : AttentionWidths(context),

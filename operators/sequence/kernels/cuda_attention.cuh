@@ -80,8 +80,8 @@ __device__ void AttendByBlock(const AttendedTokens<T>& seen, const T* query, T* 
   }
 }
 
-// Sets the gradient of the scores, given those of the context and, unless nullptr, of the weights.
-// All threads of the block must see the former; they see the result.
+// Sets the gradient of the scores, given the gradients of the context and, unless nullptr, of the
+// weights. All threads of the block must see the former; they see the result.
 template <typename T>
 __device__ void ScoresBackwardByBlock(const AttendedTokens<T>& seen, const T* weights,
                                       const T* context_grad, const T* weights_grad, T* scores) {
@@ -193,8 +193,8 @@ struct AttendBackwardStep {
   T* row_contexts;        // the same for all rows, or nullptr
   T* scores;              // one for each token: scratch
   T* batch_queries_grad;
-  // The gradient of the states that the queries are made of, [count, H]. adds_queries: that of the
-  // queries is added. clears_next: it is set to 0 before, if there is no next step.
+  // The gradient of the states that the queries are made of, [count, H]. adds_queries: the gradient
+  // of the queries is added. clears_next: it is set to 0 before, if there is no next step.
   T* next;
   int64_t hidden_width;
   bool adds_queries;

@@ -127,7 +127,8 @@ __global__ void __launch_bounds__(kCudaThreads)
       });
 }
 
-// Then, given the gradient of the reset states, computes that of g1 and adds to that of h'.
+// Then, given the gradient of the reset states, computes the gradient of g1 and adds to the
+// gradient of h'.
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)
     GruResetBackwardRows(CudaStep step, GruBackwardStep<T> args, int threads_of_row) {

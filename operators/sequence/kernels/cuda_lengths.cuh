@@ -17,7 +17,7 @@ template <class LengthOf>
 __global__ void __launch_bounds__(kCudaThreads)
     SumLengths(int64_t count, int64_t rows, LengthOf length_of, int64_t sum_position,
                uint64_t* fault, int64_t* offsets) {
-  int64_t before = 0;  // the sum of all lengths before those that the threads have
+  int64_t before = 0;  // the sum of all lengths before the threads' own
   for (int64_t first = 0; first < count; first += kCudaThreads) {
     const int64_t i = first + threadIdx.x;
     const int64_t length = i < count ? length_of(i) : 0;

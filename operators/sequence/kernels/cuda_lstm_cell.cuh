@@ -59,8 +59,8 @@ __device__ LstmState<T> LstmForwardNumber(const LstmCell<T>& cell, int64_t i, T 
   return state;
 }
 
-// Returns the gradient of g. d_cell is that of the cell, from the outside and from later steps; on
-// return that of the cell before.
+// Returns the gradient of g. d_cell is the gradient of the cell, from the outside and from later
+// steps; on return the gradient of the cell before.
 template <typename T>
 __device__ LstmGates<T> LstmBackwardNumber(const LstmCell<T>& cell, int64_t i,
                                            const LstmGates<T>& gates, T before, T of_cell,

@@ -16,7 +16,7 @@
 
 namespace skiff {
 
-// What the forward steps of a cell get for a run.
+// The arguments of a cell's forward steps in a run.
 template <typename T>
 struct CudaCellRun {
   const T* input;  // of all rows
@@ -24,7 +24,7 @@ struct CudaCellRun {
   T* states;       // of the sequences of a step, the longest first: before the step, then after it
 };
 
-// What the gradients of the steps of a cell get for a run.
+// The arguments of the gradients of a cell's steps in a run.
 template <typename T>
 struct CudaCellGradient {
   const T* hidden;            // of all rows
@@ -64,8 +64,8 @@ concept CudaBackwardSteps = RecurrentLayer<typename Steps::Layer> &&
   // As Kernel::AcceptsFewerRows.
   { steps.AcceptsFewerRows() } -> std::same_as<bool>;
   steps.Begin(run, of);
-  // Runs the gradient of a step, from the last to the first one. `wants_before`: that of the
-  // states before the step.
+  // Runs the gradient of a step, from the last to the first one. `wants_before`: whether the
+  // gradient of the states before the step is wanted.
   steps.Run(run, step, wants_before, space);
   // Ends the steps of a run, of which the first has `count` sequences: writes the gradients of
   // inputs that only the steps know.
@@ -74,7 +74,7 @@ concept CudaBackwardSteps = RecurrentLayer<typename Steps::Layer> &&
   // Then writes the gradient of Weight from `count` rows: the states before them and the
   // gradient of g, in batch order and with zeros after the rows.
   steps.SumWeight(run, numbers, numbers, count, to, space);
-  // Writes those of other weights, if there are any, from `count` rows.
+  // Writes the gradients of other weights, if there are any, from `count` rows.
   steps.SumOthers(run, count, space);
   // Writes the gradient of the peepholes, if there are any, behind the gradient of the bias, from
   // `count` sequences with rows.

@@ -1,7 +1,7 @@
 // LoDs on a device, and copies of rows that follow them.
 //
-// LoDs are in host memory and may be others in each run. A table (cuda_table.cuh) takes their
-// numbers to the device: those that have changed, among the arguments of a kernel.
+// LoDs are in host memory and may differ from run to run. A table (cuda_table.cuh) takes their
+// numbers to the device: the changed numbers, among the arguments of a kernel.
 #pragma once
 
 #include <cuda_runtime.h>

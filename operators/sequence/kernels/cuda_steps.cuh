@@ -1,12 +1,11 @@
-// What the CUDA kernels of recurrent layers have in common: the time steps of the sequences, with
-// the longest first as on the CPU (time_steps.h), and products of another number of rows in each
-// step and run.
+// Common parts of the CUDA kernels of recurrent layers: the time steps of the sequences, with the
+// longest first as on the CPU (time_steps.h), and products of another number of rows in each step
+// and run.
 //
 // A product's shape is fixed when it is made. So a step takes one of a few products, with the most
-// rows possible, half as many, and so on: the smallest with enough rows. Rows after those of the
-// step are computed from what happens to be in memory; nothing reads their results. A sum over all
-// rows of a run is a product over the most rows that there can be, with zeros after those of the
-// run.
+// rows possible, half as many, and so on: the smallest with enough rows. Rows after the step's rows
+// are computed from arbitrary memory contents; nothing reads their results. A sum over all rows of
+// a run is a product over the most possible rows, with zeros after the run's rows.
 #pragma once
 
 #include <algorithm>
@@ -121,7 +120,7 @@ class CudaTimeSteps {
   int64_t count_ = 0;
 };
 
-// Sets row j of `states` to that of sequence j among `initial`, which are in the order of the LoD;
+// Sets row j of `states` to the row of sequence j in `initial`, which has the order of the LoD;
 // `initial` may be nullptr: zeros.
 template <typename T>
 __global__ void __launch_bounds__(kCudaThreads)

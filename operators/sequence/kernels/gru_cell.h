@@ -31,7 +31,7 @@ struct GruCell {
 template <typename T>
 struct GruStepGradient {
   const T* hidden;      // of h, from the outside
-  WideType<T>* before;  // of h from later steps, which becomes that of h', as far as it is known
+  WideType<T>* before;  // of h from later steps, becomes the gradient of h' as far as known
   WideType<T>* gates;   // of g
 };
 
@@ -51,10 +51,11 @@ struct GruFunctions {
   // the same array.
   void (*forward)(const Cell& cell, const T* input, const Wide* before, Wide* gates, Wide* after,
                   T* hidden);
-  // Computes the gradient of g0 and g2, and that of h' without the products.
+  // Computes the gradients of g0 and g2, and the gradient of h' without the products.
   void (*backward)(const Cell& cell, const T* before, const Wide* gates,
                    const GruStepGradient<T>& gradient);
-  // Then, given the gradient of the reset state, computes that of g1 and adds to that of h'.
+  // Then, given the gradient of the reset state, computes the gradient of g1 and adds to the
+  // gradient of h'.
   void (*reset_backward)(const Cell& cell, const T* before, const Wide* gates,
                          const Wide* reset_gradient, const GruStepGradient<T>& gradient);
   // Computes the reset state again.

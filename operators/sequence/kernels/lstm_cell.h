@@ -52,7 +52,7 @@ template <typename T>
 struct LstmStepGradient {
   const T* hidden;          // from the outside
   const WideType<T>* cell;  // from the outside, or nullptr
-  // From the following steps. Of the cell, on return, that of the cell before.
+  // From the following steps. For the cell, on return, the gradient of the cell before.
   const WideType<T>* next_hidden;
   WideType<T>* next_cell;
   WideType<T>* gates;  // 4H: on return the gradient of g

@@ -56,7 +56,7 @@ class LstmParameters {
   In<Wide> c0;
 
  private:
-  // Whether the bias isn't just that of Bias. Then there are no peepholes.
+  // Whether the bias differs from Bias. Then there are no peepholes.
   bool has_full_bias() const { return !bias_.is_there() || layer.forget_bias != 0; }
 
   WidenedInput<T> bias_;
@@ -242,7 +242,7 @@ class LstmBackwardSteps {
   }
 
  private:
-  // What the gradient through a projection needs besides.
+  // Additional arguments of the gradient through a projection.
   struct Projection {
     Projection(PrepareContext& context, const Layer& layer)
         : size(layer.cell.size),

@@ -54,7 +54,7 @@ class RankTable {
 
   // Returns the number of sequences.
   int64_t size() const { return static_cast<int64_t>(entries_.size()) / kColumns; }
-  // Return what the table says of the sequence of this rank.
+  // Return the table's entries for the sequence of this rank.
   int64_t sequence(int64_t rank) const { return Entry(rank, 0); }
   int64_t length(int64_t rank) const { return Entry(rank, 1); }
   // Returns the rows of that sequence in the ragged tensor.

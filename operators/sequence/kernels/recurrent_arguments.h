@@ -1,5 +1,5 @@
-// What recurrent layers have in common on all places: sizes, results of checks of the arguments,
-// and how a step uses its states.
+// Common parts of recurrent layers on all places: sizes, results of checks of the arguments, and
+// how a step uses its states.
 #pragma once
 
 #include <concepts>
@@ -18,7 +18,7 @@ struct RowCapacity {
   int64_t sequences = 0;
 };
 
-// Returns those of the ragged input "Input".
+// Returns the counts of the ragged input "Input".
 inline RowCapacity InputCapacity(const OpContext& context) {
   return {context.Input("Input").shape[0], SequenceCount(context, "Input")};
 }
@@ -34,15 +34,14 @@ concept RecurrentLayer = requires(const Layer& layer) {
   { layer.states() } -> std::convertible_to<std::string_view>;
 };
 
-// What the product of a step's states with their weights does to the gates.
+// The effect of the product of a step's states with their weights on the gates.
 enum class StateProduct {
   kNone,  // there is no product: the states are zeros, and the gates begin as zeros
   kSet,   // the gates begin as the product
   kAdd,   // the product is added to what the gates hold
 };
 
-// Returns the operations of the products of all rows of an input with weights, those that the op
-// has.
+// Returns the operations of the products of all rows of an input with the weights that the op has.
 inline double ProductFlop(const OpContext& context, std::string_view rows,
                           std::initializer_list<std::string_view> weights) {
   double numbers = 0;

@@ -82,7 +82,7 @@ class SumsInRowOrder {
   }
   T* RowGates(const KernelContext& run) const { return row_gates_(run); }
 
-  // Writes those of the gradients that are wanted, after the steps of a run of `rows` rows.
+  // Writes the wanted gradients, after the steps of a run of `rows` rows.
   void Write(const KernelContext& run, const TimeSteps& steps, int64_t rows,
              const StateRows<T>& before, const Steps& cell) const {
     const T* gates = row_gates_(run);

@@ -1,4 +1,4 @@
-// What the cells of recurrent layers get for a time step, on the CPU. A step is that of all
+// The arguments of the cells of recurrent layers in a time step, on the CPU. A step is that of all
 // sequences that have a row in it. Arrays with a row for each sequence of the step begin with the
 // longest one; arrays of all rows are in the order of the LoD.
 #pragma once
@@ -108,7 +108,7 @@ class SavedNumbers {
   int64_t width_;
 };
 
-// What an op has saved by SavedNumbers, for its gradient.
+// The numbers that an op has saved by SavedNumbers, for its gradient.
 template <typename T>
 class ReadNumbers {
  public:
@@ -181,7 +181,7 @@ class RecurrentRows {
   WideWorkspace<T> wide_zeros_;
 };
 
-// What the forward step of a cell gets.
+// The arguments of the forward step of a cell.
 template <typename T>
 struct CellStep {
   const T* input;           // of all rows
@@ -262,10 +262,10 @@ concept BackwardSteps = RecurrentLayer<typename Steps::Layer> &&
   { Steps::MakeProduct(context, layer, count) } -> std::same_as<typename Steps::WeightProduct>;
   steps.Sum(run, made, numbers, numbers, count, to);
   steps.Sum(run, of_gates, before, numbers, count, to);
-  // Whether the rows of a sum may have another order than that of the LoD.
+  // Whether the rows of a sum may have another order than the LoD's.
   { Steps::kSumsInAnyOrder } -> std::convertible_to<bool>;
-  // Writes the gradients of the peepholes, if there are any, behind that of the bias. gates(step,
-  // j) returns the gradient of g of sequence j.
+  // Writes the gradients of the peepholes, if there are any, behind the gradient of the bias.
+  // gates(step, j) returns the gradient of g of sequence j.
   steps.SumPeepholes(run, time, gates, to);
 };
 

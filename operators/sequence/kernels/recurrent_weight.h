@@ -1,4 +1,4 @@
-// What the kernels of recurrent layers have in common on the CPU: weights that are packed when they
+// Common parts of the kernels of recurrent layers on the CPU: weights that are packed when they
 // change.
 #pragma once
 

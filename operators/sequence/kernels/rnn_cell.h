@@ -45,7 +45,7 @@ struct RnnFunctions {
 
   // Computes a step; on return the gates are r, z, g2 and c.
   void (*gru_forward)(const ResetAfterGruCell<T>& cell, const T* before, T* gates, T* hidden);
-  // Computes the gradient of g, and in `next` that of h' without the products.
+  // Computes the gradient of g, and in `next` the gradient of h' without the products.
   void (*gru_backward)(const ResetAfterGruCell<T>& cell, const T* before, const T* gates,
                        const RnnStepGradient<T>& gradient);
   // Computes a step.

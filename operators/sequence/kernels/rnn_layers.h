@@ -43,7 +43,8 @@ struct RnnSettings {
   int64_t weight_rows() const;
   // The columns of a row of gates while the op computes them (kernels/rnn_cell.h).
   int64_t gates_width() const;
-  // The parts of the weights of the input. Those of the hidden state are one part at column 0.
+  // The parts of the weights of the input. The weights of the hidden state are one part at column
+  // 0.
   std::vector<RnnGatePart> input_parts() const;
 
   // Indices in WeightList.
@@ -90,7 +91,7 @@ void CheckStateCount(const OpContext& context, StaticText slot, size_t count);
 // Checks the inputs of rnn. Throws Error (kInvalidArgument) for a wrong one.
 void CheckRnnArguments(const OpContext& context);
 
-// What is dropped between the layers.
+// The elements dropped between the layers.
 DropoutSettings RnnDropoutOf(const OpContext& context);
 // Returns the elements of DropoutState for each row of Input, in a test as in a training.
 int64_t RnnDropoutWidth(const OpContext& context);

@@ -13,7 +13,7 @@
 namespace skiff {
 
 // Groups of neighbouring rows. Group i is repeated as often as offsets i and i + 1 of `times`
-// differ, and its repeats are followed by those of the next group.
+// differ, and the repeats of the next group follow.
 class RowRepeats {
  public:
   // Each row is a group.

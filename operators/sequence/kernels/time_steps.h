@@ -14,7 +14,7 @@ namespace skiff {
 
 // Sorts sequences by length, the longest first, so that the sequences with rows in a time step are
 // the first ones. "Sequence j" is the j-th in this order. In batch order, the rows of the first
-// time step come first, those of each step in this order; this is the order of Fluid's outputs
+// time step come first, the rows of each step in this order; this is the order of Fluid's outputs
 // named Batch….
 class TimeSteps {
  public:

@@ -56,7 +56,7 @@ struct WideAndStored {
   void Store(int64_t count) const { RoundRow(wide, count, stored); }
 };
 
-// The memory in which what is stored elsewhere is computed.
+// The memory for computing numbers that are stored elsewhere.
 template <typename T>
 class WideWorkspace {
  public:

@@ -38,10 +38,10 @@ class DataMover {
   virtual void Split(const KernelContext& run, const AxisParts& parts, const void* whole) const = 0;
 };
 
-// Returns the one for the place of the run.
+// Returns the mover for the place of the run.
 const DataMover& MoverOf(const KernelContext& run);
 
-// Sets the one for devices, which must last as long as the program.
+// Sets the mover for devices, which must last as long as the program.
 void SetDeviceMover(const DataMover* mover);
 
 }  // namespace skiff

@@ -28,7 +28,7 @@ FillValue FillValueFromTensor(const Tensor& tensor, std::string_view what);
 void CheckFillValue(const FillValue& value, DType dtype, std::string_view what);
 
 // Sets every element of `out`, whose dtype has passed CheckFillValue. Half gets the nearest number
-// to that of float32. Threaded.
+// to the float32 number. Threaded.
 void FillTensor(const FillValue& value, Tensor* out);
 
 // Returns the bits of such an element, in the lowest bytes.

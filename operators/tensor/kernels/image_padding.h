@@ -11,8 +11,8 @@
 
 namespace skiff {
 
-// What a border pixel is: a constant, the image mirrored at its first and last pixel (which aren't
-// repeated), the nearest pixel of the image, or a pixel of the image repeated endlessly.
+// The value of a border pixel: a constant, the image mirrored at its first and last pixel (which
+// aren't repeated), the nearest pixel of the image, or a pixel of the image repeated endlessly.
 enum class BorderMode { kConstant, kReflect, kEdge, kWrap };
 
 // An axis of an image with a border. A border of kReflect is smaller than the image, and `extent`
@@ -77,7 +77,7 @@ struct ImagePadFacts {
 // Registers the op and <type>_grad with their CPU kernels.
 void AddImagePadOps(OpRegistry& registry, const ImagePadFacts& facts);
 
-// What the attributes of such an op ask for. Except in BordersOfImages, the shape of X must be
+// The borders by the attributes of such an op. Except in BordersOfImages, the shape of X must be
 // known. BordersOfImages throws Error if attributes and shape don't fit.
 Borders BordersOfImages(const OpContext& context, const Shape& x);
 BorderMode BorderModeOf(const OpContext& context);

@@ -9,7 +9,7 @@
 namespace skiff {
 
 // Out is X, seen with the dims `dims`, repeated times[i] times along axis i. Both have the rank of
-// Out. A dim of X may be -1; that of Out is then unknown.
+// Out. A dim of X may be -1; the same dim of Out is then unknown.
 struct Repetition {
   Shape dims;
   Shape times;

@@ -34,7 +34,7 @@ class StridedCopy {
   // Copies the box. Both pointers point to its first element. Threaded.
   void Run(const void* source, void* target) const;
 
-  // What a loop elsewhere, on a device, must know.
+  // The description of the copy for loops elsewhere, on a device.
   struct Axis {
     int64_t dim = 1;
     int64_t source_stride = 0;

@@ -16,7 +16,7 @@ inline void CheckArrayIndex(const OpContext& context) {
                 ", expected int64");
 }
 
-// For shape rules: returns what is known of the elements of an input. Throws an Error
+// For shape rules: returns the known meta of the elements of an input. Throws an Error
 // (kInvalidArgument) in a plan if nothing has written any.
 inline const TensorMeta& ElementMeta(const OpContext& context, std::string_view slot) {
   const TensorMeta& array = context.Input(slot);
