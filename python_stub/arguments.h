@@ -1,5 +1,5 @@
-// The arguments of a call from Python, as C++ values; and what a function that the generator binds
-// consists of.
+// The arguments of a call from Python, as C++ values; and the parts of a function that the
+// generator binds.
 //
 // Generated sources see nothing else of Python, so that they compile in little time: no header of
 // pybind11, and an overload of Read for each type that layers take.

@@ -1,4 +1,4 @@
-// What the parts of the extension module share. Only sources that include pybind11 read it.
+// Shared code of the parts of the extension module. Only sources that include pybind11 read it.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -19,7 +19,7 @@ struct PythonExecutor {
   Executor executor;
 };
 
-// Frees what is bound to a scope as it was used: with the lock.
+// Frees objects that are bound to a scope in the same way as they are used: with the lock.
 struct FreesLocked {
   std::shared_ptr<std::mutex> mutex;
   template <typename Owned>

@@ -1,4 +1,4 @@
-// What a character model is trained on: a text, of which the end is held back to validate on.
+// The training data of a character model: a text, of which the end is held back to validate on.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ inline constexpr const char* kEmbeddingTable = "embedding.w";
 std::vector<std::string> CharRnnStates(const CharRnnOptions& options);
 
 // Appends the network to the default programs and returns its mean loss per character in nats. The
-// inputs are what a StreamReader feeds. Throws an Error (kInvalidArgument) for another cell or
+// inputs are the feeds of a StreamReader. Throws an Error (kInvalidArgument) for another cell or
 // loop, and for a size below 1.
 Variable CharRnnLoss(const Variable& ids, const Variable& label, const Variable& carried,
                      const CharRnnOptions& options);

@@ -22,7 +22,7 @@ class TextWriter {
  public:
   // Loads a model that a training saved (OUTPUT_DIR/model). The seed and the arguments of Write
   // determine the text. Throws an Error: what LoadInferenceModel, ReadFile and Alphabet::Parse
-  // throw; kInvalidArgument if the model isn't one that writes, or has another number of characters
+  // throw; kInvalidArgument if the model isn't for writing, or has another number of characters
   // than the file.
   TextWriter(const std::string& model_directory, uint64_t seed);
 

@@ -17,8 +17,8 @@ namespace skiff::models {
 enum class CifarKind { kCifar10, kCifar100 };
 
 // Returns the records of the files in order; with CIFAR-100, their fine labels. Throws Error:
-// kNotFound for a missing file, kDataLoss for one that is empty or whose size isn't a multiple of
-// the record size, and for a label outside the classes.
+// kNotFound for a missing file, kDataLoss for an empty file or a size that isn't a multiple of the
+// record size, and for a label outside the classes.
 ImageDataset ReadCifarFiles(const std::vector<std::string>& paths, CifarKind kind);
 
 // Reads data_batch_1.bin … data_batch_5.bin and test_batch.bin, or train.bin and test.bin. Throws

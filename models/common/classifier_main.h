@@ -27,7 +27,7 @@ struct TrainableClassifier {
   int32_t width = 32;
   // Flags with another default than the common flags, and this model's default.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
-  // The model's own flags that decide what the network is; a training can't be resumed with other
+  // The model's own flags that decide about the network; a training can't be resumed with other
   // values.
   std::vector<std::string> network_flags;
   // Called once the flags are set. They return a title such as "ResNet-20", and the network.

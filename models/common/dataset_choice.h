@@ -23,7 +23,7 @@ struct DatasetChoice {
 };
 
 // Loads or generates the images. Throws Error (kInvalidArgument) for any other text and for
-// negative numbers, and what the readers throw.
+// negative numbers, and the Errors of the readers.
 DatasetPair LoadDatasets(const DatasetChoice& choice);
 
 // Returns the options for "none", "crop" (random crops of the image, padded by 4 pixels),

@@ -21,7 +21,8 @@
 
 namespace skiff::models {
 
-// The most that an element of an output of probabilities may be: those of a softmax are rounded.
+// The most that an element of an output of probabilities may be: the numbers of a softmax are
+// rounded.
 inline constexpr float kMostProbability = 1.001f;
 
 // An output of a run of a saved model.
@@ -71,13 +72,13 @@ class SavedModel {
   // variable has the name, or if the rank is another.
   const Var& VarOfRank(const std::string& name, size_t rank) const;
 
-  // Makes another program, of the same parameters, the one that Compile compiles. They get the
-  // precision that it declares.
+  // Makes Compile compile another program with the same parameters. They get the precision that it
+  // declares.
   void SetProgram(std::unique_ptr<Program> program, std::vector<std::string> fetches);
   // Compiles the program as it is now. Throws what Executor::Compile throws.
   void Compile();
-  // Runs what was compiled last, and returns the fetches in order. Throws what CompiledProgram::Run
-  // throws, and an Error (kFailedPrecondition) before Compile.
+  // Runs the program compiled last, and returns the fetches in order. Throws what
+  // CompiledProgram::Run throws, and an Error (kFailedPrecondition) before Compile.
   std::vector<ModelOutput> Run(const FeedList& feeds);
 
  private:

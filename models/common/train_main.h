@@ -65,11 +65,11 @@ TrainingTask TaskOn(std::shared_ptr<const Data> data, std::string title, std::st
 struct TrainableModel {
   std::string name;     // of the model's folder; the default output directory is "<name>_run"
   std::string summary;  // for --help
-  // What a user types to start the program, if it isn't tools/train.sh NAME.
+  // The command that starts the program, if it isn't tools/train.sh NAME.
   std::string command = {};
   // Flags with another default than the common flags, and this model's default.
   std::vector<std::pair<std::string, std::string>> flag_defaults;
-  // The model's own flags that decide what is computed; a training can't be resumed with other
+  // The model's own flags that decide about the computation; a training can't be resumed with other
   // values. Where they name files that make_task reads, the contents must be the same, not the
   // names (data_contents.h).
   std::vector<std::string> fixed_flags;

@@ -5,7 +5,7 @@
 //   Vaswani et al., Attention Is All You Need, arXiv 1706.03762 (the encoder)
 //   Devlin et al., BERT, arXiv 1810.04805 (masked words, next sentence)
 //
-// Layers are normalised after the residual addition, as published. Names of parameters are those of
+// Layers are normalised after the residual addition, as published. Parameters have the names of
 // published checkpoints. Like these, an attention layer has a matrix each for queries, keys and
 // values.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace skiff::models {
 
-// What the network reads, for N sequences of length L. Each is a feed of that name.
+// The inputs of the network, for N sequences of length L. Each is a feed of that name.
 struct ErnieInputs {
   Variable token_ids;     // [N, L] int64
   Variable sentence_ids;  // [N, L] int64

@@ -47,7 +47,7 @@ std::vector<std::string> ErniePresetNames();
 // there is none of this name.
 ErnieOptions ErniePreset(std::string_view name);
 
-// What the data need of a network.
+// The data's requirements for a network.
 struct ErnieDataSizes {
   int64_t vocabulary = 0;  // number of tokens
   int64_t sentences = 1;   // kinds of sentence ids
@@ -58,7 +58,7 @@ struct ErnieDataSizes {
 inline constexpr int64_t kDecidedByData = std::numeric_limits<int64_t>::min();
 
 // Returns the options with numbers in place of kDecidedByData. Throws an Error (kInvalidArgument)
-// for another number of tokens than that of the data, and for fewer kinds of ids than these have.
+// for another number of tokens than the data's, and for fewer kinds of ids than the data have.
 ErnieOptions WithSizesOfData(const ErnieOptions& options, const ErnieDataSizes& data);
 
 // Throws an Error (kInvalidArgument) that names the first option out of range: sizes as CheckSizes

@@ -14,10 +14,11 @@ namespace skiff::models {
 struct FineTuningDataOptions {
   std::string data = {};   // file of labelled texts (ReadLabelledParts)
   double held_back = 0.1;  // the share of each class to validate on
-  // Whose vocabulary is used. Empty: that of vocabulary_file, or one made from the training texts.
+  // Whose vocabulary is used. Empty: the vocabulary of vocabulary_file, or a vocabulary made from
+  // the training texts.
   std::string initial_model = {};
   std::string vocabulary_file = {};
-  int64_t vocabulary_size = 8000;  // of one that is made
+  int64_t vocabulary_size = 8000;  // of a vocabulary made from texts
   int64_t length = 64;             // as in ClassificationOptions
   int64_t tail_tokens = 0;
   int64_t batch_size = 32;

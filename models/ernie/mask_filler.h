@@ -21,8 +21,8 @@ struct MaskGuess {
 class MaskFiller {
  public:
   // Loads a model that a pre-training saved (OUTPUT_DIR/model). Throws an Error: what
-  // LoadInferenceModel and ReadErnieVocabulary throw; kInvalidArgument if the model isn't one that
-  // guesses masked tokens, or has another vocabulary size than the file.
+  // LoadInferenceModel and ReadErnieVocabulary throw; kInvalidArgument if the model isn't for
+  // guessing masked tokens, or has another vocabulary size than the file.
   explicit MaskFiller(const std::string& model_directory);
 
   // Returns, for each [MASK] of the text in order, the `count` most probable tokens, the best

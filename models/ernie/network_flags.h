@@ -6,9 +6,9 @@
 
 namespace skiff::models {
 
-// Returns what the flags say. Throws an Error (kInvalidArgument) for an unknown preset, and for
-// what the file says if that doesn't fit the data; what ReadFile and ErnieOptionsFromJson throw.
-// Errors about the file name it.
+// Returns the options that the flags give. Throws an Error (kInvalidArgument) for an unknown
+// preset, and for what the file says if that doesn't fit the data; what ReadFile and
+// ErnieOptionsFromJson throw. Errors about the file name it.
 ErnieOptions ErnieOptionsFromFlags(const ErnieDataSizes& data);
 
 // Returns the options of a saved model with the dropout of the flags. Throws an Error

@@ -43,7 +43,7 @@ struct Seq2SeqOptions {
 inline constexpr const char* kSourceTable = "source.table";
 inline constexpr const char* kTargetTable = "target.table";
 
-// What the decoder looks at, a row for each source token.
+// The encoded source that the decoder attends to, a row for each source token.
 struct Encoded {
   Variable states;  // [tokens, hidden], or twice as wide from two directions; ragged
   Variable keys;    // [tokens, hidden], ragged: the states' part of the attention scores
@@ -55,9 +55,8 @@ struct Decoded {
   Variable weights;   // [tokens], ragged: how much the step looked at each
 };
 
-// What a step's attention is made of: the ops of Fluid, for models that are saved (PaddlePaddle
-// runs those of bahdanau as well), or sequence_attention, which is faster. Parameters and results
-// are the same.
+// The ops of a step's attention: Fluid's, for models that are saved (PaddlePaddle runs the ops of
+// bahdanau as well), or sequence_attention, which is faster. Parameters and results are the same.
 enum class AttentionOps { kFluid, kFused };
 
 // All parameters have names, so programs with the same network share the parameters.

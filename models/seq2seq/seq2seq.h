@@ -19,8 +19,8 @@
 namespace skiff::models {
 
 // Appends the network to the default programs and returns the loss that is trained: the mean per
-// token in nats, to the smoothed labels. The inputs are what a PairReader feeds. Throws the Errors
-// of Seq2SeqNetwork and the network's layers.
+// token in nats, to the smoothed labels. The inputs are the feeds of a PairReader. Throws the
+// Errors of Seq2SeqNetwork and the network's layers.
 Variable Seq2SeqLoss(const Variable& source, const Variable& given, const Variable& label,
                      const Seq2SeqOptions& options);
 

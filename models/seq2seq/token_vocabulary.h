@@ -19,7 +19,7 @@ namespace skiff::models {
 inline constexpr const char* kSourceSide = "source";
 inline constexpr const char* kTargetSide = "target";
 
-// What a token is.
+// The kinds of token.
 enum class TokenKind {
   kWord,       // what white space separates
   kCharacter,  // a code point
@@ -52,7 +52,7 @@ class TokenVocabulary {
 
   TokenKind kind() const { return kind_; }
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
-  // Returns a line that says what a token is, then a line for each token, in the order of the ids.
+  // Returns a line with the kind of token, then a line for each token, in the order of the ids.
   std::string Text() const;
   // Returns {name: contents} of the files beside a saved model, for the side "source":
   // source_vocabulary.txt, which is Text(), and for pieces source_pieces.model, a model file of

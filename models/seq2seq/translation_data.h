@@ -1,4 +1,4 @@
-// What a translation model is trained on: pairs of texts, of which some are held back to validate
+// The training data of a translation model: pairs of texts, of which some are held back to validate
 // on.
 #pragma once
 

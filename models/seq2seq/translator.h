@@ -31,11 +31,11 @@ class Translator {
   // BuildBeamTranslator throw.
   explicit Translator(const std::string& model_directory, const BeamOptions& beam = {.width = 1});
 
-  // What a token of a translation is.
+  // The kind of token in translations.
   TokenKind target_kind() const { return target_.kind(); }
 
   // Translates texts, at least one, together. A translation has at most `most_tokens` tokens; it is
-  // the best of the beam. That of a text without tokens is empty. Throws an Error
+  // the best of the beam. The translation of a text without tokens is empty. Throws an Error
   // (kInvalidArgument) for most_tokens below 1, and if the model returns anything but tokens of the
   // vocabulary and weights of the texts' tokens.
   std::vector<Translation> Translate(const std::vector<std::string>& texts, int64_t most_tokens);

@@ -10,7 +10,7 @@
 
 namespace skiff::models {
 
-// What the translators read besides PairReader::kSource: [n], int64, whose extent is the most
+// The feeds of the translators besides PairReader::kSource: [n], int64, whose extent is the most
 // tokens of a translation.
 inline constexpr const char* kTranslationRoom = "room";
 

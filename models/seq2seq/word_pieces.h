@@ -22,7 +22,7 @@ class WordPieces {
  public:
   // Begins with the characters of the words, and joins the two neighbours that are there most
   // often, again and again, until there are `size` pieces or each word is one. Words are in UTF-8,
-  // each as often as it is there; those of more than 4,192 bytes are left out. Equal words give
+  // each as often as it is there; words of more than 4,192 bytes are left out. Equal words give
   // equal pieces. Throws an Error (kInvalidArgument) if there is no word, and for a size that not
   // even the characters and the three marks fit in.
   static WordPieces Learn(std::span<const std::string> words, int64_t size);

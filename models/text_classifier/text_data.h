@@ -1,4 +1,5 @@
-// What a text classifier is trained on: labelled texts, of which some are held back to validate on.
+// The training data of a text classifier: labelled texts, of which some are held back to validate
+// on.
 #pragma once
 
 #include <cstdint>

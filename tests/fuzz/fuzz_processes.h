@@ -42,9 +42,9 @@ struct FuzzResult {
   Kinds only_verify;  // MutantReport::only_verify
 };
 
-// Checks mutants in processes with bounds on memory and time. Whatever ends such a process before
-// its work is done, be it a signal, an exception or an exit, is a failure of the mutant that it was
-// at. Throws an Error for a count below 1, and for jobs below 1 or above kMostJobs.
+// Checks mutants in processes with bounds on memory and time. A signal, an exception or an exit
+// that ends such a process before its work is done is a failure of the current mutant. Throws an
+// Error for a count below 1, and for jobs below 1 or above kMostJobs.
 FuzzResult RunMutants(const MutantCheck& check, const FuzzOptions& options);
 
 // Returns the message without numbers and quoted names, so that messages of the same kind are

@@ -1,4 +1,4 @@
-// Runs a mutant of a program everywhere, and says what is wrong.
+// Runs a mutant of a program everywhere, and reports mistakes.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct MutantReport {
   // What VerifyProgram says first of a program that computes; empty: it says nothing, or the
   // program doesn't compute.
   std::string only_verify = {};
-  // What is wrong with Skiff; empty: nothing.
+  // A mistake of Skiff; empty: none.
   std::string problem = {};
 };
 

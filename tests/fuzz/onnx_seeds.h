@@ -1,4 +1,4 @@
-// Models of ONNX that the fuzzer changes, beside those of single ops.
+// Models of ONNX that the fuzzer changes, besides models of single ops.
 #pragma once
 
 #include <string>

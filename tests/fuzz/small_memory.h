@@ -1,4 +1,4 @@
-// A bound on memory for work that is to take little, whatever program it is given.
+// A bound on memory for work that must take little, whatever the program.
 #pragma once
 
 #include <sys/resource.h>

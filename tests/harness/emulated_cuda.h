@@ -1,4 +1,4 @@
-// Whether CUDA's device is that of tools/cuda/emulation. For builds with CUDA.
+// Whether CUDA's device is the device of tools/cuda/emulation. For builds with CUDA.
 #pragma once
 
 #ifdef WITH_CUDA

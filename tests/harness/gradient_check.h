@@ -12,7 +12,7 @@
 
 namespace skiff::harness {
 
-// Returns what the op's gradient rule returns if the gradients of exactly the variables that
+// Returns the result of the op's gradient rule if exactly the gradients of the variables that
 // `wants` accepts are wanted. Throws Error if the op has no rule.
 std::vector<Op> GradientOps(const OpRegistry& registry, const OpCase& op_case, const Op& forward,
                             const std::function<bool(const std::string&)>& wants);

@@ -69,7 +69,7 @@ class PreparedOp {
   void TakeInputAway(const std::string& name);
   // Runs the kernel. On a device, only issues it.
   void Run();
-  // Waits until what was issued is done. Throws the kernel's Error for data that it refused on a
+  // Waits until all issued work is done. Throws the kernel's Error for data that it refused on a
   // device.
   void Wait() const;
   // Returns plain copies of the outputs.
@@ -90,7 +90,7 @@ class PreparedOp {
     std::string name;
     Tensor tensor;
     GuardedBlock* block = nullptr;
-    Tensor before;  // what an input held before the run
+    Tensor before;  // the contents of an input before the run
     std::optional<Tensor> taken_away;
     bool shared = false;   // an input whose storage an output shares
     bool dynamic = false;  // an output whose shape the kernel finds

@@ -1,4 +1,5 @@
-// Makes of a program in float16 or bfloat16 (half) one that computes the same numbers in float32.
+// Turns a program in float16 or bfloat16 (half) into a program that computes the same numbers in
+// float32.
 #pragma once
 
 #include <memory>

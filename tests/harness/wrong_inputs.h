@@ -1,6 +1,6 @@
 // Tests gradient ops with inputs that don't fit each other. Programs come from files, which may
-// contain any gradient ops; a gradient whose shape or dtype isn't that of its forward output must
-// not reach a kernel.
+// contain any gradient ops; a gradient with another shape or dtype than its forward output must not
+// reach a kernel.
 #pragma once
 
 #include <string>

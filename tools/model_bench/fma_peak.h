@@ -1,4 +1,5 @@
-// Measures what the machine can multiply and add at most, the yardstick of compute-bound kernels.
+// Measures the most multiply-adds per second of the machine, the yardstick of compute-bound
+// kernels.
 #pragma once
 
 namespace skiff {

@@ -26,7 +26,7 @@ struct ModelWorkloadOptions {
   // "momentum" with L2 decay, "adam" with L2 decay and clipping by the global norm, or "plain_adam"
   // with clipping alone.
   std::string optimizer = "momentum";
-  // What the program computes in (docs/precision.md). Without a training, parameters in half are
+  // The precision of the program (docs/precision.md). Without a training, parameters in half are
   // rounded once, and the loss stays float32.
   PrecisionOptions precision = {};
   // Of the models of seq2seq_workload.h: how they decode, and the lengths of all pairs, batch_size

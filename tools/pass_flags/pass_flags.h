@@ -1,4 +1,4 @@
-// Flags of tools that compile programs: --passes, --pass_limit and --dump_passes, and those of
+// Flags of tools that compile programs: --passes, --pass_limit and --dump_passes, and the flags of
 // memory planning.
 #pragma once
 

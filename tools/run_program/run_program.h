@@ -28,7 +28,7 @@ struct RunProgramOptions {
   std::string out;                 // arrays of the fetches; empty: none
   PipelineOptions passes = {};     // of the program
   // bfloat16 or float16: the program, which must have no gradients, is rewritten to compute in it
-  // (docs/precision.md). What is fetched stays float32.
+  // (docs/precision.md). Fetches stay float32.
   DType precision = DType::kFloat32;
 };
 

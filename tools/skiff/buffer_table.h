@@ -15,7 +15,7 @@ namespace skiff {
 struct BufferTable {
   std::string header;              // as in the file
   std::vector<std::string> lines;  // one per buffer, as in the file
-  // In the same order. Instants are ranks, so those of the file may be any 64-bit numbers.
+  // In the same order. Instants are ranks, so the file's instants may be any 64-bit numbers.
   std::vector<ArenaBuffer> buffers;
 };
 

@@ -1,4 +1,4 @@
-// What is warned of while a test runs.
+// The warnings while a test runs.
 #pragma once
 
 #include <string>

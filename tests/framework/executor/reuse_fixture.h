@@ -30,8 +30,8 @@ class ReuseFixture : public ::testing::Test {
   ~ReuseFixture() override;
 
   // Uses a program of these ops instead of layers. It has variables a to j, x and y of float32 [8,
-  // 8], to be fed or written, the persistables s and w, which start as random numbers, and those of
-  // `declarations`.
+  // 8], to be fed or written, the persistables s and w, which start as random numbers, and the
+  // variables of `declarations`.
   void UseOps(const std::string& ops, const std::string& declarations = "");
   void UsePrograms(std::shared_ptr<const Program> main, std::shared_ptr<const Program> startup);
   // A program that runs on the same scope; its number, 1 for the first.

@@ -9,7 +9,7 @@
 namespace skiff {
 
 struct RandomProgramOptions {
-  // Only what the file format has a place for.
+  // Only parts that the file format has a place for.
   bool storable = false;
 };
 

@@ -58,7 +58,7 @@ inline std::vector<std::string> OpsAfter(const ProgramPass& pass, const std::str
   return texts;
 }
 
-// What the report says.
+// Returns the pass's report on a program of these ops.
 inline PassReport ReportOf(const ProgramPass& pass, const std::string& ops) {
   return pass.Apply(DefaultOpRegistry(), OptimizerProgram(ops).get());
 }

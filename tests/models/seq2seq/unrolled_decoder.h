@@ -1,4 +1,5 @@
-// What a translation network says of each token, computed without a loop: one step after the other.
+// A translation network's results for each token, computed without a loop: one step after the
+// other.
 #pragma once
 
 #include <cmath>

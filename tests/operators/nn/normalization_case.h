@@ -1,4 +1,4 @@
-// What the cases of normalizations have in common.
+// Common parts of the cases of normalizations.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the references of recurrent layers have in common.
+// Common parts of the references of recurrent layers.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +61,7 @@ inline std::vector<Visit> Visits(const Array& input, bool is_reverse) {
   std::vector<Visit> visits;
   for (size_t s = 0; s < sequences; ++s) {
     for (size_t t = 0; t < length(s); ++t) {
-      // Before it are the rows of earlier steps, then those of longer sequences in this step.
+      // Before it are the rows of earlier steps, then the rows of longer sequences in this step.
       size_t before = 0;
       for (size_t other = 0; other < sequences; ++other) {
         before += std::min<size_t>(length(other), t);

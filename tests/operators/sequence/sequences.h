@@ -75,7 +75,7 @@ inline std::vector<Lengths> TestedLengths() {
           {"very_unequal", {1, 130}},  {"nothing", {0, 0}}};
 }
 
-// What the op benchmark runs.
+// The lengths that the op benchmark runs.
 inline Lengths BenchmarkLengths() { return {"benchmark", std::vector<int64_t>(256, 32)}; }
 
 // Appends a case of each of TestedLengths and BenchmarkLengths; make(lengths) returns it without a

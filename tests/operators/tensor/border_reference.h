@@ -1,4 +1,4 @@
-// What the borders of pad2d and pad3d show.
+// The values in the borders of pad2d and pad3d.
 #pragma once
 
 #include <cstdint>

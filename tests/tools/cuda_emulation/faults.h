@@ -10,7 +10,7 @@ namespace skiff::cuda_emulation {
 // one.
 std::string RunFault(const std::string& name, std::vector<float>* out);
 
-// What is right: the sum of 0, 1, … 255 by warps, by atomics, and by reduced warps.
+// The right results: the sum of 0, 1, … 255 by warps, by atomics, and by reduced warps.
 std::vector<float> SumsOfBlock();
 
 }  // namespace skiff::cuda_emulation

@@ -20,8 +20,8 @@
 namespace skiff::cuda_emulation {
 
 // Runs all blocks of a launch on the calling thread of the CPU, one after the other in an order
-// that is drawn. If a thread does something wrong, that is reported (failures.h), and what is left
-// of the launch doesn't run. Leaves the device's memory open (DeviceMemory::Open).
+// that is drawn. If a thread does something wrong, the mistake is reported (failures.h), and the
+// rest of the launch doesn't run. Leaves the device's memory open (DeviceMemory::Open).
 void RunLaunch(const KernelCall& call);
 
 // Runs blocks, one after the other, and keeps their stacks and shared memory from one to the next.
@@ -46,9 +46,9 @@ class Block {
   unsigned LaneId() const { return static_cast<unsigned>(running_) % kLanes; }
 
   // Makes Running return nullptr, so that nothing the calling thread of the CPU does is checked any
-  // more. What is about to call Fail calls it first.
+  // more. Code that is about to call Fail calls it first.
   static void StopChecks() { running_block_ = nullptr; }
-  // Reports what the running thread did wrong, and ends the launch: no thread of it goes on.
+  // Reports the mistake of the running thread, and ends the launch: no thread of it goes on.
   [[noreturn]] void Fail(const std::string& what);
 
   // Returns whether all of the bytes are in the running thread's stack, or in the launch's

@@ -1,6 +1,6 @@
-// What a .cu file finds in nvcc and not in <cuda_runtime.h>, for g++: compile.sh includes it before
-// everything else. The file has what Skiff's kernels use. If something is missing here, the kernel
-// doesn't compile: add it.
+// The declarations that a .cu file has from nvcc and not from <cuda_runtime.h>, for g++: compile.sh
+// includes it before everything else. The file has everything that Skiff's kernels use. If
+// something is missing here, the kernel doesn't compile: add it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -66,11 +66,12 @@ void* DynamicSharedMemory();
 void SyncThreads(Where where);
 
 // Lets lanes of a warp pass values to each other. It waits until all lanes of `mask` have called it
-// with the same mask and `function`, the name of what the kernel calls. Each lane gives the `bytes`
-// at `value`, 8 at most, and gets at `result` what lane number `lane`, modulo 32, has given. If
-// `lane` is -1, each gets the bytes of all 32 lanes, in order. Bytes of a lane that isn't in the
-// mask are all 0xFF. Only "__syncwarp" orders the warp's accesses to memory, too. The launch fails
-// if the caller isn't in the mask, if a lane in it can't come, or if `bytes` is more than 8.
+// with the same mask and `function`, the name of the function that the kernel calls. Each lane
+// gives the `bytes` at `value`, 8 at most, and gets at `result` what lane number `lane`, modulo 32,
+// has given. If `lane` is -1, each gets the bytes of all 32 lanes, in order. Bytes of a lane that
+// isn't in the mask are all 0xFF. Only "__syncwarp" orders the warp's accesses to memory, too. The
+// launch fails if the caller isn't in the mask, if a lane in it can't come, or if `bytes` is more
+// than 8.
 void Exchange(unsigned mask, const char* function, const void* value, size_t bytes, int lane,
               void* result, Where where);
 
@@ -104,7 +105,7 @@ void ForEachLane(unsigned mask, const char* function, T value, Where where, cons
   }
 }
 
-// Sets *at to next(*at), atomically, and returns what was there before.
+// Sets *at to next(*at), atomically, and returns the old value.
 template <class T, class Next>
 T Exchanged(T* at, const Next& next) {
   SetAtomic(true);

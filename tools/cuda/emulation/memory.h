@@ -39,7 +39,7 @@ class DeviceMemory {
 
   // Returns addresses without memory behind them, or nullptr if there are no more.
   void* Reserve(size_t bytes);
-  // Unmaps what is mapped to reserved addresses. Nobody gets them again.
+  // Unmaps the memory at reserved addresses. Nobody gets them again.
   void Release(void* begin, size_t bytes);
 
   // Counts bytes of the device's memory as used. Returns false, and counts none, if fewer are free.

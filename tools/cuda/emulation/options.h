@@ -11,7 +11,7 @@ struct Options {
   // 0: all run as they are numbered. By default 1 in the first shard of a test, 2 in the second, ….
   uint64_t seed = 1;
   // If nobody waits for a stream, its work begins so many microseconds after the idle stream was
-  // given it: what the host does without waiting happens first.
+  // given it: the host's actions without waiting happen first.
   int64_t late_us = 1000;
   // The host can't touch the device's memory while no stream runs kernels.
   bool hides_memory = true;

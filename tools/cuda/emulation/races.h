@@ -66,7 +66,7 @@ class RaceDetector {
     }
     return true;
   }
-  // Returns what the access that Access refused last has raced with, for messages.
+  // Returns the other access of the race that Access found last, for messages.
   const std::string& race() const { return race_; }
 
  private:

@@ -16,7 +16,7 @@ inline uintptr_t NextObjectNumber() {
 }
 
 // The objects of a kind that have been made and not destroyed. Callers get numbers for pointers, so
-// that a pointer to another kind, or to what was destroyed, is found. Thread-safe.
+// that a pointer to another kind, or to a destroyed object, is found. Thread-safe.
 template <class Object>
 class LiveObjects {
  public:
