@@ -135,8 +135,12 @@ def shares(sources):
 
 
 def main():
-    sources = read_tree(sys.argv[-1])
-    if sys.argv[1] == "--shares":
+    arguments = sys.argv[1:]
+    prints_shares = arguments[:1] == ["--shares"]
+    if len(arguments) != 1 + prints_shares:
+        sys.exit(__doc__)
+    sources = read_tree(arguments[-1])
+    if prints_shares:
         for package, chains, total in shares(sources):
             print("%-24s %5.1f %%  %4d of %5d" % (package, 100 * chains / max(total, 1), chains, total))
         return
