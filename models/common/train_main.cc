@@ -19,7 +19,7 @@
 #include "framework/training/progress.h"
 #include "framework/training/trainer.h"
 #include "framework/tuning/kernel_tuner.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "models/common/data_contents.h"
 
 DEFINE_int64(batch_size, 64, "Samples in a step.");

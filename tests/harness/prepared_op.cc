@@ -7,7 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/host_slots.h"
-#include "memory/device.h"
+#include "memory/places.h"
 
 namespace skiff::harness {
 namespace {

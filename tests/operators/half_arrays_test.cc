@@ -20,7 +20,7 @@
 #include "framework/builder/tensor_array.h"
 #include "framework/executor/executor.h"
 #include "framework/op/grad.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/beam_search_loop.h"
 

@@ -32,7 +32,7 @@
 #include "framework/op/grad.h"
 #include "framework/op/half_arguments.h"
 #include "framework/op/registry.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/gradient_check.h"

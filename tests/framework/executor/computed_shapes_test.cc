@@ -28,6 +28,7 @@
 #include "framework/ir/text.h"
 #include "framework/plan/plan.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/ragged_feeds.h"
 

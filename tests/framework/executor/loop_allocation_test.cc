@@ -15,7 +15,7 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
 #include "framework/tensor/tensor.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/allocation_count.h"
 
 namespace skiff {

@@ -13,7 +13,7 @@
 #include "framework/builder/sequence.h"
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/ragged_feeds.h"
 

@@ -19,6 +19,7 @@
 #include "framework/executor/executor.h"
 #include "framework/plan/loop.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

@@ -23,7 +23,7 @@
 #include "framework/builder/tensor.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/ragged_feeds.h"
 

@@ -34,6 +34,7 @@
 #include "framework/io/weights_hash.h"
 #include "framework/transpiler/pass.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 
