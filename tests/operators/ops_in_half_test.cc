@@ -29,7 +29,7 @@
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/op/half_arguments.h"
 #include "framework/op/registry.h"
 #include "memory/places.h"

@@ -1,11 +1,11 @@
-// The tiles in which attention.h computes: their scratch memory and their places.
+// The tiles in which head_attention.h computes: their scratch memory and their places.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "framework/base/element_count.h"
-#include "operators/nn/attention/attention.h"
+#include "operators/nn/attention/head_attention.h"
 
 namespace skiff {
 

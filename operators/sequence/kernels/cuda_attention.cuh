@@ -1,5 +1,5 @@
-// Attention on a device; attention.h has the formulas. A block takes a sequence: its warps the
-// tokens for what is a sum over columns, its threads the columns for what is a sum over tokens.
+// Attention on a device; token_attention.h has the formulas. A block takes a sequence: its warps
+// the tokens for what is a sum over columns, its threads the columns for what is a sum over tokens.
 //
 // First what a block does for its sequence, then the attention of a decoder, for all sequences that
 // have a row in a time step.
@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "operators/common/cuda/cuda_combine.cuh"
-#include "operators/sequence/kernels/attention.h"
 #include "operators/sequence/kernels/cuda_steps.cuh"
+#include "operators/sequence/kernels/token_attention.h"
 
 namespace skiff {
 
