@@ -8,6 +8,7 @@
 
 #include "framework/op/kernel.h"
 #include "operators/common/cpu/gemm_spec.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "framework/base/dtype.h"
+#include "framework/tensor/shape.h"
 #include "operators/tensor/kernels/strided_copy.h"
 
 namespace skiff {
