@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "memory/cpu_allocator.h"
-#include "memory/device.h"
 
 namespace skiff {
 namespace {
@@ -23,14 +21,6 @@ void* AllocateWithin(Allocator& allocator, int64_t bytes, const AllocationOption
 BufferLimit::BufferLimit(int64_t bytes) : outer_(std::exchange(most_bytes, bytes)) {}
 
 BufferLimit::~BufferLimit() { most_bytes = outer_; }
-
-Allocator& AllocatorOf(Place place) {
-  if (place.is_cpu()) {
-    SKIFF_ENFORCE(place.index == 0, kInvalidArgument, "there is no place cpu:", place.index);
-    return CpuAllocator();
-  }
-  return DeviceOf(place).allocator();
-}
 
 Buffer::Buffer(Allocator& allocator, int64_t bytes, const AllocationOptions& options)
     : allocator_(&allocator),

@@ -53,10 +53,6 @@ class Allocator {
   virtual void ResetPeaks() = 0;
 };
 
-// Returns the process-wide allocator of a place. Throws Error if this build or machine lacks the
-// place.
-Allocator& AllocatorOf(Place place);
-
 // While a BufferLimit exists, its thread gets no Buffer with more bytes: an Error (kUnimplemented).
 // For work that must stay small whatever its input.
 class BufferLimit {

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "memory/arena_buffer.h"
 #include "memory/arena_orders.h"
-#include "memory/arena_planner.h"
 
 namespace skiff {
 

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "memory/arena_planner.h"
+#include "memory/arena_buffer.h"
 
 namespace skiff {
 

@@ -1,31 +1,21 @@
 // Assigns offsets in one arena to buffers with known lives.
 //
-// The planner doesn't know tensors. A buffer has bytes, an alignment and a closed interval of
-// instants, its life. Two buffers whose lives meet never overlap in the arena.
+// Two buffers (arena_buffer.h) whose lives meet never overlap in the arena.
 //
 // The planner tries several quick orders of placement (arena_orders.h) and keeps the best. If that
 // is above the lower bound, a bounded search (arena_search.h) looks for placements at and near the
 // bound.
 //
-// Buffers may be slices of one larger buffer, a group: their distances in the arena are given. Each
-// slice still has a life of its own. Before and after it, other buffers may use its space, and
-// always that between slices. Only the quick orders place groups (arena_groups.h), not the search.
+// Other buffers may use the space of a slice of a group before and after its life, and always the
+// space between slices. Only the quick orders place groups (arena_groups.h), not the search.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-namespace skiff {
+#include "memory/arena_buffer.h"
 
-struct ArenaBuffer {
-  int64_t bytes = 0;
-  int64_t alignment = 64;  // a power of two
-  int32_t first_use = 0;   // the first instant of its life
-  int32_t last_use = 0;    // the last instant of its life, >= first_use
-  // A buffer of a group is placed at the group's base, which the planner chooses, + group_offset.
-  int32_t group = -1;        // >= 0; negative: in no group
-  int64_t group_offset = 0;  // >= 0 and a multiple of the alignment
-};
+namespace skiff {
 
 struct ArenaPlan {
   std::vector<int64_t> offsets;  // one per buffer

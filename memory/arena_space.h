@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "memory/arena_planner.h"
+#include "memory/arena_buffer.h"
 
 namespace skiff {
 

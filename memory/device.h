@@ -1,7 +1,4 @@
-// Devices: their memory, and the streams that they work off.
-//
-// The CPU isn't one. A device of CUDA exists in builds with CUDA, where a driver is found. Tests
-// add an emulated one (tests/harness/emulated_device.h).
+// Devices: their memory, and the streams that they work off. The CPU isn't one.
 #pragma once
 
 #include <cstddef>
@@ -81,16 +78,5 @@ class Device {
   virtual void CopyNow(void* to, Place to_place, const void* from, Place from_place,
                        size_t bytes) = 0;
 };
-
-// Returns the device of a place. Throws Error (kInvalidArgument) for the CPU, and
-// (kFailedPrecondition) if this build or machine lacks the device.
-Device& DeviceOf(Place place);
-
-// Makes `device` the device of a place without one, until the end of the process. For tests. Throws
-// Error (kAlreadyExists) if one was added before.
-void AddDevice(Place place, std::unique_ptr<Device> device);
-
-// Copies bytes between any two places by Device::CopyNow. At least one place isn't the CPU.
-void CopyBytes(void* to, Place to_place, const void* from, Place from_place, size_t bytes);
 
 }  // namespace skiff

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "framework/base/element_count.h"
-#include "memory/caching_allocator.h"
 
 namespace skiff {
 namespace {

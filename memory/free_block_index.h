@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "memory/allocator_statistics.h"
+#include "memory/block_class.h"
 #include "memory/byte_range_set.h"
 
 namespace skiff {
 
-struct BlockClass;
 struct BlockPool;
 
 // A contiguous piece from a source. Blocks fill it without gaps.

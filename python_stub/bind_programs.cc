@@ -15,6 +15,7 @@
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
 #include "framework/tensor/shape.h"

@@ -22,7 +22,7 @@ from python_stub.declarations import Class, DeclarationError, Enum, Field, Funct
 
 # Headers of framework/builder for those who write layers; there is nothing in them for users.
 # Those of blocks (block_call.h, control_flow.h, static_rnn.h) take functions, which Python can't give yet.
-INTERNAL_HEADERS = {"averaged.h", "block_call.h", "control_flow.h", "static_rnn.h", "dynamic_rnn.h", "tensor_array.h", "call_site.h", "current_block.h", "fill_value.h", "gradient_ops.h", "layer_call.h", "param_settings.h", "program_guard.h", "scaled_loss.h", "step_counter.h", "transformer_blocks.h", "variable.h", "warning.h"}
+INTERNAL_HEADERS = {"averaged.h", "block_call.h", "build_state.h", "control_flow.h", "static_rnn.h", "dynamic_rnn.h", "tensor_array_layers.h", "call_site.h", "current_block.h", "fill_value.h", "gradient_ops.h", "layer_call.h", "layers.h", "number_like.h", "param_settings.h", "program_guard.h", "scaled_loss.h", "step_counter.h", "transformer_blocks.h", "variable.h", "variable_operators.h", "warning.h"}
 
 # Namespace -> the Python module that binds all functions in it.
 MODULES = {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-#include "framework/analysis/aliasing.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/base/error.h"
 #include "memory/arena_planner.h"
 
@@ -72,10 +72,11 @@ class Placing {
     // A member that reads the value twice could overwrite what it still reads through the other
     // argument.
     if (std::ranges::count(member.inputs, input) != 1) return false;
-    return std::ranges::any_of(InPlacePairs(plan_, member), [&](const std::pair<int, int>& pair) {
-      return member.inputs[static_cast<size_t>(pair.first)] == input &&
-             member.outputs[static_cast<size_t>(pair.second)] == output;
-    });
+    return std::ranges::any_of(InPlacePairsOfOp(plan_, member),
+                               [&](const std::pair<int, int>& pair) {
+                                 return member.inputs[static_cast<size_t>(pair.first)] == input &&
+                                        member.outputs[static_cast<size_t>(pair.second)] == output;
+                               });
   }
 
   void PlaceOutput(int k, ValueId value) {

@@ -10,8 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "framework/analysis/aliasing.h"
 #include "framework/analysis/contiguous_values.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/base/error.h"
 #include "framework/plan/loop.h"
 

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "framework/autodiff/block_backward.h"
+#include "framework/autodiff/loop_backward.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
+#include "framework/op/grad_name.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {
@@ -149,7 +151,8 @@ BackwardResult AppendBackward(const OpRegistry& registry, Program* program, std:
   };
 
   BackwardNames names(program);
-  BlockBackward backward(registry, &names, *root, leaf_wants, excluded, is_input);
+  BlockBackward backward(registry, DifferentiateBlock, &names, *root, leaf_wants, excluded,
+                         is_input);
   const int64_t writer = backward.LastWriter(loss_var.name);
   SKIFF_ENFORCE(writer >= 0, kInvalidArgument, "append_backward: no op of the root block writes ",
                 "the loss \"", loss, "\"");

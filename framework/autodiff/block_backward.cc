@@ -15,10 +15,10 @@
 #include "framework/analysis/nested_blocks.h"
 #include "framework/analysis/op_uses.h"
 #include "framework/analysis/running_state.h"
-#include "framework/autodiff/loop_backward.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
+#include "framework/op/grad_name.h"
 
 namespace skiff {
 namespace {
@@ -73,9 +73,11 @@ std::string BackwardNames::Contribution(const std::string& variable) {
   return StrCat(Gradient(variable), "@RENAME@", contribution_counts_[variable]++);
 }
 
-BlockBackward::BlockBackward(const OpRegistry& registry, BackwardNames* names, const Block& forward,
-                             Filter leaf_wants, Filter excluded, Filter wanted_anyway)
+BlockBackward::BlockBackward(const OpRegistry& registry, BlockDifferentiator differentiate_block,
+                             BackwardNames* names, const Block& forward, Filter leaf_wants,
+                             Filter excluded, Filter wanted_anyway)
     : registry_(registry),
+      differentiate_block_(differentiate_block),
       names_(names),
       forward_(forward),
       leaf_wants_(std::move(leaf_wants)),
@@ -286,13 +288,13 @@ void BlockBackward::DifferentiateBlockOp(size_t position) {
     given.insert(y);
   }
   if (given.empty() || wanted_[position].empty()) return;
-  auto gradient = std::make_unique<BlockGradient>(DifferentiateBlock({.registry = registry_,
-                                                                      .outer = forward_,
-                                                                      .position = position,
-                                                                      .definitions = definitions_,
-                                                                      .wanted = wanted_[position],
-                                                                      .given = given,
-                                                                      .excluded = excluded_}));
+  auto gradient = std::make_unique<BlockGradient>(differentiate_block_({.registry = registry_,
+                                                                        .outer = forward_,
+                                                                        .position = position,
+                                                                        .definitions = definitions_,
+                                                                        .wanted = wanted_[position],
+                                                                        .given = given,
+                                                                        .excluded = excluded_}));
   if (WritesNothing(gradient->op)) return;
   if (!gradient->added_inputs.arguments.empty()) {
     added_inputs_.emplace_back(position, gradient->added_inputs);

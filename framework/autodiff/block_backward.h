@@ -42,6 +42,11 @@ class BackwardNames {
 };
 
 struct BlockGradient;
+struct BlockGradientRequest;
+
+// Differentiates an op that runs a block. The block itself takes another BlockBackward, so the one
+// of the outer block is given the function (DifferentiateBlock in loop_backward.h).
+using BlockDifferentiator = BlockGradient (*)(const BlockGradientRequest& request);
 
 class BlockBackward {
  public:
@@ -52,8 +57,9 @@ class BlockBackward {
   // variable that does; `wanted_anyway(x)`, whether x wants a gradient although an op computes x
   // from variables without. All arguments must outlive this object.
   BlockBackward(
-      const OpRegistry& registry, BackwardNames* names, const Block& forward, Filter leaf_wants,
-      Filter excluded, Filter wanted_anyway = [](const Var&) { return false; });
+      const OpRegistry& registry, BlockDifferentiator differentiate_block, BackwardNames* names,
+      const Block& forward, Filter leaf_wants, Filter excluded,
+      Filter wanted_anyway = [](const Var&) { return false; });
   ~BlockBackward();
 
   // Returns whether the value of `x` at the end of the block wants a gradient.
@@ -132,6 +138,7 @@ class BlockBackward {
   void RestoreGradientShapes(const Op& op, Block* target);
 
   const OpRegistry& registry_;
+  BlockDifferentiator differentiate_block_;
   BackwardNames* names_;
   const Block& forward_;
   Filter leaf_wants_;
@@ -166,6 +173,36 @@ class BlockBackward {
   std::map<std::string, std::vector<Contribution>> open_;    // by forward variable
   std::set<std::string> open_arrays_;                        // arrays that have a gradient
   std::unordered_map<std::string, std::string> forward_of_;  // from gradients to variables
+};
+
+// The gradient of an op that runs a block.
+struct BlockGradient {
+  Op op;                           // the gradient op, without its block
+  const Block* forward = nullptr;  // the forward op's block
+  bool is_loop = false;
+  std::unique_ptr<BackwardNames> names;
+  std::unique_ptr<BlockBackward> inner;  // differentiated
+  // Variables of the forward block whose gradients exist when the gradient block begins.
+  std::set<std::string> seeds;
+  // Variables whose gradients go from each iteration to the one before.
+  std::set<std::string> carried;
+  // Variables of `carried` that the block overwrites before it reads them: their gradients end as
+  // 0.
+  std::set<std::string> reset;
+  // Inputs that the forward op needs in addition.
+  SlotArguments added_inputs;
+};
+
+struct BlockGradientRequest {
+  const OpRegistry& registry;
+  const Block& outer;  // of the forward op
+  size_t position = 0;
+  const BlockDefinitions& definitions;  // of `outer`
+  // Variables that the block uses and that want a gradient before the op runs.
+  const std::unordered_set<std::string>& wanted;
+  // Results that have a gradient.
+  const std::set<std::string>& given;
+  const BlockBackward::Filter& excluded;
 };
 
 }  // namespace skiff

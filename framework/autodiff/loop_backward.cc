@@ -10,6 +10,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 
 namespace skiff {
 namespace {
@@ -95,7 +96,7 @@ class LoopBackward {
 
   std::unique_ptr<BlockBackward> MakeInner(BackwardNames* names) {
     auto inner = std::make_unique<BlockBackward>(
-        request_.registry, names, block_,
+        request_.registry, DifferentiateBlock, names, block_,
         // A copy of what wants a gradient now: the object outlives this one.
         [copy = *this](const Var& var) { return copy.LeafWants(var); }, request_.excluded);
     NameSet captured, persistables;

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
-#include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 
 namespace skiff::layers {
 namespace {
@@ -88,9 +88,8 @@ Variable Softplus(const Variable& x, float beta, float threshold, Site site) {
 Variable LogSigmoid(const Variable& x, Site site) {
   // log(sigmoid(x)) = -log(1 + exp(-x)), which softplus computes without a threshold, too.
   constexpr float kNoThreshold = std::numeric_limits<float>::infinity();
-  const internal::LocatedVariable located(x, site);
-  const Variable softplus = Softplus(-located, 1.0f, kNoThreshold, site);
-  return -internal::LocatedVariable(softplus, site);
+  const Variable softplus = Softplus(Scale(x, {.scale = -1.0f}, site), 1.0f, kNoThreshold, site);
+  return Scale(softplus, {.scale = -1.0f}, site);
 }
 
 Variable Glu(const Variable& x, int64_t axis, Site site) {

@@ -1,23 +1,15 @@
 // Functions of one variable, element by element, and softmax. Each output has shape and dtype of x.
 //
 // Defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has
-// another one, Fluid's: docs/changes.md.
-//
-// What holds for all functions of skiff::layers: they append ops to the current block
-// (program_guard.h) and return the variables that these write. They throw an Error
-// (kInvalidArgument), which starts with the caller's file and line, if an input is undefined,
-// belongs to another program or isn't visible in the current block. They throw an Error if the
-// definition of an op refuses its inputs or attributes. The headers name other errors only.
+// another one, Fluid's: docs/changes.md. What all layers throw: layers.h.
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {
-
-using Site = std::source_location;
 
 Variable Abs(const Variable& x, Site site = Site::current());
 // The inverse functions of cos, sin and tan, in radians. Acos and Asin are NaN outside [-1, 1].

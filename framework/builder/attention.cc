@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "framework/builder/activation.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {

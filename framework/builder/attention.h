@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 

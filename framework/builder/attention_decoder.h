@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 

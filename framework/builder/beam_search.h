@@ -1,5 +1,5 @@
 // Beam search, as Fluid's programs have it: a loop whose hypotheses are the rows of ragged
-// variables. What all layers throw: activation.h.
+// variables. What all layers throw: layers.h.
 //
 // The loop keeps ids and scores in arrays, an element for each step; element 0 is what the search
 // begins with, one row for each source: [sources, 1] with the LoD [[0, 1, …], [0, 1, …]].
@@ -26,7 +26,7 @@
 
 #include <cstdint>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {

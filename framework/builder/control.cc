@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
+#include "framework/builder/number_like.h"
 
 namespace skiff::layers {
 namespace {

@@ -1,10 +1,10 @@
 // Comparisons, logic and counters: what conditions are made of. What all layers throw:
-// activation.h.
+// layers.h.
 #pragma once
 
 #include <source_location>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {

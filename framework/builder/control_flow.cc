@@ -8,7 +8,7 @@
 #include "framework/builder/current_block.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 
 namespace skiff::layers {
 namespace {

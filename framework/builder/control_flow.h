@@ -1,4 +1,4 @@
-// Loops and branches. What all layers throw: activation.h.
+// Loops and branches. What all layers throw: layers.h.
 //
 //   // The smallest power of 2 that is at least n.
 //   auto results = layers::WhileLoop(
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff {

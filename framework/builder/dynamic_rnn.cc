@@ -9,8 +9,8 @@
 #include "framework/builder/control_flow.h"
 #include "framework/builder/current_block.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
-#include "framework/builder/tensor_array.h"
+#include "framework/builder/tensor_array_layers.h"
+#include "framework/builder/tensor_layers.h"
 
 namespace skiff::layers {
 

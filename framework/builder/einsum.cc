@@ -7,9 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {

@@ -1,11 +1,11 @@
-// Sums of products by an equation. What all layers throw: activation.h.
+// Sums of products by an equation. What all layers throw: layers.h.
 #pragma once
 
 #include <source_location>
 #include <string>
 #include <vector>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {

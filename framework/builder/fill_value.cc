@@ -5,9 +5,6 @@
 #include <cmath>
 #include <string>
 
-#include "framework/builder/layer_call.h"
-#include "framework/builder/tensor.h"
-
 namespace skiff {
 namespace {
 
@@ -50,14 +47,6 @@ bool MayHold(DType dtype, double number) {
     default:
       return in(-0x1p63, 0x1p63);
   }
-}
-
-Variable NumberLike(const Variable& like, double number, const std::source_location& site) {
-  const LayerCall call("number", "", site);
-  call.CheckedName(like);
-  call.Enforce(MayHold(like.dtype(), number), number, " is no whole number that \"", like.name(),
-               "\" of ", like.dtype(), " can hold");
-  return layers::FillConstant({}, like.dtype(), number, site);
 }
 
 }  // namespace skiff

@@ -1,10 +1,7 @@
-// Constants of programs.
+// The numbers that ops fill variables with.
 #pragma once
 
-#include <source_location>
-
 #include "framework/base/dtype.h"
-#include "framework/builder/variable.h"
 #include "framework/ir/program.h"
 
 namespace skiff {
@@ -15,10 +12,5 @@ void SetFillValue(Op* op, DType dtype, double value);
 
 // Returns whether the dtype is one of floats or the number whole.
 bool MayHold(DType dtype, double number);
-
-// Returns a constant of rank 0 in the dtype of `like`, which fits any shape where ops broadcast.
-// Throws an Error (kInvalidArgument) if `like` is undefined or if its dtype doesn't hold the
-// number.
-Variable NumberLike(const Variable& like, double number, const std::source_location& site);
 
 }  // namespace skiff

@@ -2,12 +2,14 @@
 
 #include <variant>
 
+#include "framework/builder/activation.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff {

@@ -275,6 +275,15 @@ std::string OwnPersistableName(std::string_view name) {
   return is_free ? std::string(name) : UniquePersistableName(name);
 }
 
+Variable FilledVariable(std::string_view type, const std::vector<int64_t>& dims, DType dtype,
+                        const Initializer& initializer, const std::source_location& site) {
+  const LayerCall call(type, "", site);
+  const Variable out =
+      call.AppendFor(initializer.Make({.name = call.name(), .dtype = dtype, .dims = dims}));
+  out.StopGradient();
+  return out;
+}
+
 Op CastOp(const Var& x, const Var& out) {
   Op op("cast");
   op.SetInput("X", {x.name}).SetOutput("Out", {out.name});

@@ -89,6 +89,11 @@ Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& 
 std::string UniquePersistableName(std::string_view prefix);
 std::string OwnPersistableName(std::string_view name);
 
+// Returns a new variable of the current block, made by a layer of this type, with the values that
+// the initializer would give a parameter. No gradient flows through it.
+Variable FilledVariable(std::string_view type, const std::vector<int64_t>& dims, DType dtype,
+                        const Initializer& initializer, const std::source_location& site);
+
 // Returns the op cast, which writes x to `out` in the dtype of `out`.
 Op CastOp(const Var& x, const Var& out);
 

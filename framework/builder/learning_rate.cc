@@ -9,13 +9,15 @@
 #include <numbers>
 #include <utility>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/current_block.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/step_counter.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff {

@@ -2,9 +2,10 @@
 
 #include <utility>
 
+#include "framework/builder/activation.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
-#include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/tensor/dims_agree.h"
 #include "framework/tensor/shape.h"
 

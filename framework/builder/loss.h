@@ -1,5 +1,5 @@
 // Losses: one number per sample, unless said otherwise. Reduce them with Mean. What all layers
-// throw: activation.h.
+// throw: layers.h.
 //
 // Predictions and labels that are compared element by element need one shape: no loss broadcasts.
 // Otherwise it throws an Error (kInvalidArgument) that says both shapes. A hard label is a class
@@ -10,7 +10,7 @@
 #include <source_location>
 #include <string>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {

@@ -5,7 +5,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/builder/layer_call.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {

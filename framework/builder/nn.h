@@ -8,7 +8,7 @@
 // biases, and for filters a normal distribution with deviation sqrt(2 / (points of the kernel ·
 // input channels)).
 //
-// What all layers throw: activation.h. Those with parameters throw what LayerCall::CreateParameter
+// What all layers throw: layers.h. Those with parameters throw what LayerCall::CreateParameter
 // throws.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 

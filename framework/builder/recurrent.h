@@ -1,12 +1,12 @@
 // Recurrent layers over whole sequences that multiply the input with their own weights. Those of
-// ragged inputs that have been multiplied already: sequence.h. What all layers throw: activation.h.
+// ragged inputs that have been multiplied already: sequence.h. What all layers throw: layers.h.
 #pragma once
 
 #include <cstdint>
 #include <source_location>
 #include <string>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 

@@ -1,5 +1,5 @@
 // Layers on ragged variables (DataOptions::lod_level): each sequence by itself, whatever its
-// length. What all layers throw: activation.h; these also throw an Error (kInvalidArgument) for an
+// length. What all layers throw: layers.h; these also throw an Error (kInvalidArgument) for an
 // x that isn't ragged.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 

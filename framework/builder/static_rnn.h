@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::internal {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "framework/builder/math.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/nn.h"
 #include "framework/tensor/shape.h"
 

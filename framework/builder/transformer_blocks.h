@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "framework/builder/activation.h"
 #include "framework/builder/layer_call.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/param_attr.h"
 #include "framework/builder/variable.h"
 

@@ -12,7 +12,8 @@
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/evaluation.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/var_meta.h"
 #include "framework/tensor/dims_agree.h"
 

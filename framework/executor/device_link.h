@@ -12,6 +12,7 @@
 #include "framework/base/steady_seconds.h"
 #include "framework/tensor/pending_writes.h"
 #include "memory/device.h"
+#include "memory/places.h"
 
 namespace skiff {
 

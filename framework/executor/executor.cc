@@ -28,6 +28,7 @@
 #include "framework/op/declared_types.h"
 #include "framework/transpiler/pass.h"
 #include "framework/tuning/kernel_tuner.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

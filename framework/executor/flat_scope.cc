@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/analysis/flat_update.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

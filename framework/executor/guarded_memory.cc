@@ -10,6 +10,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

@@ -29,6 +29,7 @@
 #include "framework/op/device_sum.h"
 #include "framework/plan/loop.h"
 #include "framework/tensor/tensor_array.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

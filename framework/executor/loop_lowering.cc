@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "framework/analysis/aliasing.h"
 #include "framework/analysis/body_places.h"
 #include "framework/analysis/nested_blocks.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/analysis/op_uses.h"
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
@@ -17,7 +17,7 @@
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/op/host_slots.h"
 #include "framework/plan/loop.h"
 

@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/executor/known_contents.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/kernel.h"
 
 namespace skiff {

@@ -12,7 +12,7 @@
 #include "framework/executor/lowering.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/declared_types.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/op/offset_count.h"
 #include "framework/tensor/scope.h"
 

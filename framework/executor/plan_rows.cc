@@ -6,6 +6,7 @@
 
 #include "framework/base/error.h"
 #include "framework/executor/known_contents.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {

@@ -12,7 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/op/host_slots.h"
 #include "memory/allocator.h"
-#include "memory/device.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

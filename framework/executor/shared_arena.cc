@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "memory/places.h"
+
 namespace skiff {
 
 SharedArena::SharedArena(std::shared_ptr<DeviceLink> link) : link_(std::move(link)) {

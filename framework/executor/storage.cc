@@ -13,6 +13,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/guarded_memory.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "memory/reuse_policy.h"
 
 namespace skiff {

@@ -14,6 +14,7 @@
 #include "framework/io/checkpoint_manifest.h"
 #include "framework/io/file.h"
 #include "framework/io/parameters.h"
+#include "framework/io/system_error.h"
 #include "framework/tensor/replaced_values.h"
 
 namespace skiff {

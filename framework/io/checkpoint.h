@@ -17,18 +17,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "framework/io/trainer_state.h"
 #include "framework/ir/api/program.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
-
-// The trainer's own state, such as epoch, position of the reader, and random state: any names with
-// any bytes.
-using TrainerState = std::map<std::string, std::string>;
 
 struct SaveCheckpointOptions {
   // The number of complete checkpoints to keep, the new one included; at least 1.

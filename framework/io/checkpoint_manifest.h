@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "framework/io/checkpoint.h"
+#include "framework/io/trainer_state.h"
 
 namespace skiff {
 

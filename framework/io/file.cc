@@ -14,30 +14,13 @@
 
 #include "framework/base/number_text.h"
 #include "framework/io/read_files.h"
+#include "framework/io/system_error.h"
 
 namespace skiff {
 namespace {
 
 // Linux transfers at most 0x7ffff000 bytes per call.
 constexpr int64_t kBytesPerCall = int64_t{1} << 30;
-
-ErrorCode CodeOf(int error_number) {
-  switch (error_number) {
-    case ENOENT:
-      return ErrorCode::kNotFound;
-    case EEXIST:
-      return ErrorCode::kAlreadyExists;
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-      return ErrorCode::kResourceExhausted;
-    default:
-      return ErrorCode::kIo;
-  }
-}
 
 // Returns the path for a call of the system, which would take a NUL for its end. Throws Error
 // (kInvalidArgument) for a path that has one.
@@ -74,11 +57,6 @@ void SyncPath(const std::string& path, int flags) {
 }
 
 }  // namespace
-
-void ThrowSystemError(std::string_view action, const std::string& path, int error_number) {
-  Throw(CodeOf(error_number), action, " ", path, ": ",
-        std::generic_category().message(error_number));
-}
 
 InputFile::Opened InputFile::Open(const std::string& path) {
   // Non-blocking, since opening a named pipe would otherwise wait for a writer before we see what

@@ -1,6 +1,5 @@
-// Files. Every failure of the system becomes an Error that names path and reason: kNotFound for a
-// file to read that doesn't exist, kResourceExhausted for a full disk, quota or file-size limit,
-// kIo for all others. Not thread-safe.
+// Files. Every failure of the system becomes an Error that names path and reason (system_error.h).
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,6 @@
 #include "framework/io/byte_stream.h"
 
 namespace skiff {
-
-// Throws the Error for this value of errno: "<action> <path>: <reason>".
-[[noreturn]] void ThrowSystemError(std::string_view action, const std::string& path,
-                                   int error_number);
 
 // Reads a regular file from its start. size() is the size when it was opened; reading throws Error
 // (kDataLoss) if the file shrinks.

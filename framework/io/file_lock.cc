@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "framework/io/file.h"
+#include "framework/io/system_error.h"
 
 namespace skiff {
 

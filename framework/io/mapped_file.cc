@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "framework/io/system_error.h"
+
 namespace skiff {
 
 MappedFile::MappedFile(const InputFile& file) : size_(file.size()) {

@@ -19,6 +19,7 @@
 #include "framework/io/file.h"
 #include "framework/io/lod_entries.h"
 #include "framework/io/npy_header.h"
+#include "framework/io/system_error.h"
 
 namespace skiff {
 namespace {

@@ -2,11 +2,10 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "framework/base/error.h"
-#include "framework/io/file.h"
+#include "framework/io/system_error.h"
 
 namespace skiff {
 namespace {
@@ -27,18 +26,6 @@ std::string VersionAt(const std::string& path) {
   return VersionOf(status);
 }
 
-FileContents ContentsOf(const std::string& path) {
-  constexpr int64_t kPiece = int64_t{1} << 20;
-  InputFile file(path);
-  FileContents contents{.path = path, .bytes = file.size()};
-  std::string piece;
-  while (file.remaining() > 0) {
-    piece = file.ReadString(std::min(kPiece, file.remaining()), "contents");
-    contents.crc32 = Crc32(contents.crc32, piece.data(), std::ssize(piece));
-  }
-  return contents;
-}
-
 }  // namespace
 
 ReadFiles::ReadFiles() {
@@ -49,16 +36,10 @@ ReadFiles::ReadFiles() {
 
 ReadFiles::~ReadFiles() { noting = nullptr; }
 
-std::vector<FileContents> ReadFiles::Contents() const {
-  std::vector<FileContents> contents;
-  for (const std::string& path : paths_) {
-    contents.push_back(ContentsOf(path));
-    // After the second reading, so that a change in the course of it counts, too.
-    SKIFF_ENFORCE(VersionAt(path) == versions_.at(path), kDataLoss, path,
-                  " has changed since it was read: expected it to stay as it is until the training "
-                  "begins");
-  }
-  return contents;
+void ReadFiles::CheckUnchanged(const std::string& path) const {
+  SKIFF_ENFORCE(VersionAt(path) == versions_.at(path), kDataLoss, path,
+                " has changed since it was read: expected it to stay as it is until the training "
+                "begins");
 }
 
 void NoteReadFile(const std::string& path, int descriptor) {

@@ -2,18 +2,11 @@
 // continuation needs the same contents.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace skiff {
-
-struct FileContents {
-  std::string path;  // as it was opened
-  int64_t bytes = 0;
-  uint32_t crc32 = 0;
-};
 
 // Notes the files that this thread opens for reading as long as the object exists.
 class ReadFiles {
@@ -24,14 +17,16 @@ class ReadFiles {
   ReadFiles(const ReadFiles&) = delete;
   ReadFiles& operator=(const ReadFiles&) = delete;
 
-  // Reads the files once more and returns the contents, each file once, in the order in which the
-  // files were opened. Throws Error as InputFile, and (kDataLoss) for a file that has been replaced
-  // or written to since it was first opened, as far as inode, size and times of change tell.
-  std::vector<FileContents> Contents() const;
+  // Returns the paths of the files, as they were opened, each once, in the order in which they were
+  // opened first.
+  const std::vector<std::string>& paths() const { return paths_; }
+  // Throws Error (kDataLoss) if the file at `path`, one of paths(), has been replaced or written to
+  // since it was first opened, as far as inode, size and times of change tell.
+  void CheckUnchanged(const std::string& path) const;
 
  private:
   std::map<std::string, std::string> versions_;  // of each path, as it was first opened
-  std::vector<std::string> paths_;               // in order
+  std::vector<std::string> paths_;
 
   friend void NoteReadFile(const std::string& path, int descriptor);
 };

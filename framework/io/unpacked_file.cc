@@ -9,8 +9,8 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "framework/io/file.h"
 #include "framework/io/read_files.h"
+#include "framework/io/system_error.h"
 
 namespace skiff {
 namespace {

@@ -106,6 +106,15 @@ constexpr AttrType AttrTypeOf() {
 // Returns "int", "float", "string", "ints", …, the names that the text format uses.
 std::string_view AttrTypeName(AttrType type);
 
+// Returns whether an attribute of the type is a floating-point number or a list of such.
+constexpr bool IsFloats(AttrType type) {
+  return type == AttrType::kFloat || type == AttrType::kFloats;
+}
+// Returns whether an attribute of the type is one number, whole or not.
+constexpr bool IsOneNumber(AttrType type) {
+  return type == AttrType::kInt || type == AttrType::kLong || type == AttrType::kFloat;
+}
+
 // Ordered by name, so that printing and saving are deterministic.
 using AttributeMap = std::map<std::string, Attribute>;
 

@@ -5,7 +5,8 @@
 
 #include "framework/builder/activation.h"
 #include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/onnx_node.h"
 
 namespace skiff {

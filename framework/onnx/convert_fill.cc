@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
 

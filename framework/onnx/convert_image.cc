@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/builder/nn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/onnx_node.h"
 
 namespace skiff {

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/normalization_ops.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"

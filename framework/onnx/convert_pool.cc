@@ -6,9 +6,11 @@
 
 #include "framework/base/element_count.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/window.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/recurrence.h"
 

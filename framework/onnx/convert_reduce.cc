@@ -3,8 +3,10 @@
 #include <numeric>
 #include <utility>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/onnx_node.h"
 
 namespace skiff {

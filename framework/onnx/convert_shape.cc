@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/elementwise.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
 

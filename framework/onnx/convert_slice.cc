@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "framework/builder/current_block.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
 

@@ -10,6 +10,7 @@
 #include "framework/onnx/exporters.h"
 #include "framework/onnx/graph_writer.h"
 #include "framework/op/declared_types.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/registry.h"
 #include "framework/op/var_meta.h"
 

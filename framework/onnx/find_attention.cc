@@ -8,8 +8,10 @@
 
 #include "framework/builder/activation.h"
 #include "framework/builder/control.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/compositions_found.h"
 
 namespace skiff {

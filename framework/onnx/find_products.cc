@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/compositions_found.h"
 #include "framework/onnx/shape_dims.h"
 

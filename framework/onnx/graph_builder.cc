@@ -5,9 +5,10 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/current_block.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/tensor_proto.h"
 #include "framework/op/evaluation.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/registry.h"
 #include "framework/op/var_meta.h"
 

@@ -10,7 +10,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/compositions_found.h"
 #include "framework/onnx/graph_builder.h"
 #include "framework/onnx/graph_converter.h"

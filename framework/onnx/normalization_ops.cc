@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "framework/builder/layer_call.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 
 namespace skiff {
 namespace {

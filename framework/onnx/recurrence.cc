@@ -9,7 +9,7 @@
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/static_rnn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/onnx/shape_dims.h"
 
 namespace skiff {

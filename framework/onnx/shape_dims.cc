@@ -4,7 +4,8 @@
 #include <limits>
 
 #include "framework/builder/math.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 
 namespace skiff {
 

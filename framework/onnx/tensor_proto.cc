@@ -11,7 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/tensor/bools.h"
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 
 namespace skiff {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 
 namespace skiff {
 

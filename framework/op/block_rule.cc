@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 
 namespace skiff {
 

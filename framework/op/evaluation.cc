@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/half_arguments.h"
+#include "framework/op/infer_outputs.h"
 #include "memory/allocator.h"
 
 namespace skiff {

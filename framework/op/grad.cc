@@ -6,17 +6,12 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/grad_name.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/op_context.h"
 #include "framework/tensor/dims_agree.h"
 
 namespace skiff {
-
-std::string GradName(std::string_view name) { return std::string(name) + kGradSuffix; }
-
-std::string_view ForwardName(std::string_view gradient) {
-  const size_t suffix = gradient.rfind(kGradSuffix);
-  return suffix == std::string_view::npos ? std::string_view() : gradient.substr(0, suffix);
-}
 
 std::vector<std::string> GradContext::InputGrad(std::string_view slot) const {
   std::vector<std::string> names;

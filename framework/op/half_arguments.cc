@@ -8,7 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 
 namespace skiff {
 namespace {

@@ -142,10 +142,6 @@ class OpContext {
   std::vector<GivenAttr> given_;
 };
 
-// Returns the op of the context with the attributes that inputs give (SlotDef::attribute), and
-// without these inputs. All of them must be known.
-Op WithGivenAttributes(const OpContext& context);
-
 // Return the op's arguments in the order of the definition's slots, the order that KernelContext's
 // indices count. @EMPTY@ keeps its position.
 std::vector<std::string> InputOrder(const OpDef& def, const Op& op);
@@ -157,15 +153,6 @@ const T& OpContext::Attr(std::string_view name) const {
   if (value == nullptr) ThrowAttrType(name, AttrTypeOf<T>());
   return *value;
 }
-
-// Throws Error unless input i of `slot`, a gradient, has the shape and dtype of `of`. One element
-// may have any rank.
-void CheckGradient(const OpContext& context, std::string_view slot, size_t i, const TensorMeta& of);
-
-// Runs the shape rule, for half as half_arguments.h says. Throws Error, naming slot and variable,
-// for selected rows in a slot whose SlotDef::selected_rows is false, and for an input that can't
-// give its attribute.
-void InferOutputs(OpContext* context);
 
 // Returns the one of `a` and `b` that is known (not negative). Throws Error, starting with `what`,
 // if both are known and differ.

@@ -7,6 +7,7 @@
 #include "framework/base/within_memory.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/half_arguments.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/no_work.h"
 #include "framework/op/var_meta.h"
 

@@ -12,6 +12,7 @@
 #include "framework/ir/restored_program.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/half_arguments.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/op_context.h"
 #include "framework/op/var_meta.h"
 #include "framework/precision/precision_choice.h"

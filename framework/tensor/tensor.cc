@@ -3,8 +3,7 @@
 #include <cstring>
 
 #include "framework/base/element_count.h"
-#include "framework/tensor/tensor_array.h"
-#include "memory/device.h"
+#include "memory/places.h"
 
 namespace skiff {
 

@@ -28,6 +28,7 @@
 #include "framework/io/file_lock.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
+#include "framework/io/system_error.h"
 #include "framework/io/weights_hash.h"
 #include "framework/ir/master_name.h"
 #include "framework/ir/used_names.h"

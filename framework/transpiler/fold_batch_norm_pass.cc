@@ -12,7 +12,7 @@
 #include "framework/analysis/running_state.h"
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
-#include "framework/transpiler/fusion.h"
+#include "framework/transpiler/fusion_list.h"
 
 namespace skiff {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/transpiler/fusion.h"
+#include "framework/transpiler/fusion_list.h"
 
 namespace skiff {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
-#include "framework/transpiler/fusion.h"
+#include "framework/transpiler/fusion_list.h"
 
 namespace skiff {
 namespace {

@@ -17,10 +17,8 @@
 // a kernel, and the rest of the plan must stay right.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
@@ -105,26 +103,5 @@ struct Fusion {
   // writes. Where the ops have an a and no b, the fusion doesn't apply.
   std::map<std::string, std::string> instead = {};
 };
-
-// Fusions that are checked once for a registry; a pass has one static list. Registries are told
-// apart by their addresses, so a new registry at an old address isn't checked.
-class FusionList {
- public:
-  FusionList(std::vector<Fusion> fusions) : fusions_(std::move(fusions)) {}  // NOLINT
-  FusionList(std::initializer_list<Fusion> fusions) : fusions_(fusions) {}
-
-  // Returns the fusions. Throws an Error (kInvalidArgument) for a fusion with a name that nothing
-  // has (fusion_check.h).
-  const std::vector<Fusion>& CheckedFor(const OpRegistry& registry) const;
-
- private:
-  std::vector<Fusion> fusions_;
-  mutable std::atomic<const OpRegistry*> checked_for_ = nullptr;
-};
-
-// Applies the fusions in order, each wherever it fits in the whole plan. `changes`: the number of
-// fused ops. Passes over a fusion into an op that the registry lacks. Throws what
-// FusionList::CheckedFor throws.
-PassReport ApplyFusions(const PassContext& context, const FusionList& fusions, Plan* plan);
 
 }  // namespace skiff

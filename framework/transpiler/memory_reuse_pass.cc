@@ -12,6 +12,7 @@
 #include "framework/analysis/aliasing.h"
 #include "framework/analysis/flat_update.h"
 #include "framework/analysis/liveness.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/base/error.h"
 #include "framework/plan/loop.h"
 

@@ -9,6 +9,7 @@
 
 #include "framework/analysis/aliasing.h"
 #include "framework/analysis/dependencies.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/base/error.h"
 #include "framework/transpiler/memory_reuse_pass.h"
 #include "framework/transpiler/task_order.h"

@@ -1,12 +1,10 @@
 #include "framework/tuning/kernel_choices.h"
 
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
-#include "framework/tuning/machine_difference.h"
 
 namespace skiff {
 namespace {
@@ -120,26 +118,6 @@ KernelChoices ParseKernelChoices(std::string_view text, const std::string& sourc
   ParseMachine(&lines, &choices.machine);
   while (!lines.at_end()) ParseChoice(&lines, &choices.by_key);
   return choices;
-}
-
-std::string MachineDifference(const std::map<std::string, std::string>& machine,
-                              const KernelChoices& choices) {
-  const auto value_of = [](const std::map<std::string, std::string>& values,
-                           const std::string& name) {
-    const auto found = values.find(name);
-    return found == values.end() ? "absent" : found->second;
-  };
-  std::set<std::string> names;
-  for (const auto& [name, value] : machine) names.insert(name);
-  for (const auto& [name, value] : choices.machine) names.insert(name);
-  std::vector<std::string> differences;
-  for (const std::string& name : names) {
-    const std::string here = value_of(machine, name);
-    const std::string there = value_of(choices.machine, name);
-    if (here != there)
-      differences.push_back(StrCat(name, " is ", here, " here, ", there, " there"));
-  }
-  return Join(differences, ", ");
 }
 
 }  // namespace skiff

@@ -11,6 +11,7 @@
 #include "framework/tensor/layout_copy.h"
 #include "framework/tensor/philox.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

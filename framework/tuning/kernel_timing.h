@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
-#include "framework/tuning/kernel_tuner.h"
 #include "framework/tuning/tuning_key.h"
 
 namespace skiff {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/io/read_files.h"
+#include "framework/io/file_contents.h"
 #include "framework/training/file_setting.h"
 
 namespace skiff::models {

@@ -15,11 +15,12 @@
 #include "framework/base/parallel.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
+#include "framework/io/file_contents.h"
 #include "framework/io/read_files.h"
 #include "framework/training/progress.h"
 #include "framework/training/trainer.h"
 #include "framework/tuning/kernel_tuner.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "models/common/data_contents.h"
 
 DEFINE_int64(batch_size, 64, "Samples in a step.");
@@ -411,7 +412,7 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
                                              .epochs = FLAGS_epochs,
                                              .seed = FLAGS_seed,
                                              .optimization = OptimizationFromFlags()});
-  const std::vector<FileContents> read = read_files->Contents();
+  const std::vector<FileContents> read = ContentsOf(*read_files);
   read_files.reset();
   const std::string output_dir = OutputDirectory(model);
   std::cout << task.title << ": " << task.extent << ", " << FLAGS_epochs << " epochs of "

@@ -6,7 +6,7 @@
 #include "framework/builder/activation.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
-#include "framework/builder/metric.h"
+#include "framework/builder/metric_layers.h"
 
 namespace skiff::models {
 

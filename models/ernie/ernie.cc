@@ -11,8 +11,9 @@
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/builder/transformer_encoder.h"
+#include "framework/builder/variable_operators.h"
 
 namespace skiff::models {
 namespace {

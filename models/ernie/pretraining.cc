@@ -6,11 +6,13 @@
 #include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
-#include "framework/builder/metric.h"
+#include "framework/builder/metric_layers.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "models/common/training_programs.h"
 
 namespace skiff::models {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/initializer.h"
-#include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 

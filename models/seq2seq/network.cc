@@ -9,11 +9,13 @@
 #include "framework/builder/attention_decoder.h"
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/initializer.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "models/common/network_sizes.h"
 
 namespace skiff::models {

@@ -1,10 +1,12 @@
 #include "models/seq2seq/seq2seq.h"
 
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
-#include "framework/builder/metric.h"
+#include "framework/builder/metric_layers.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "models/common/training_programs.h"
 #include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/translator_program.h"

@@ -8,7 +8,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/training/sequence_reader.h"
 #include "models/common/network_sizes.h"
 #include "models/common/training_programs.h"

@@ -35,6 +35,7 @@
 #include "framework/op/host_slots.h"
 #include "memory/allocator.h"
 #include "memory/device.h"
+#include "memory/places.h"
 #include "operators/common/staged_copies.h"
 
 namespace skiff {

@@ -17,8 +17,8 @@
 #include <type_traits>
 
 #include "framework/base/parallel.h"
-#include "operators/common/cpu/array_reduction.h"
 #include "operators/common/cpu/reduce_loops.h"
+#include "operators/common/sum_type.h"
 
 namespace skiff::reduction {
 

@@ -8,6 +8,7 @@
 
 #include "framework/op/grad.h"
 #include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/common/integer.h"
 #include "operators/common/selected_rows.h"
 #include "operators/elementwise/kernels/unary.h"

@@ -15,30 +15,16 @@
 #include "operators/common/cpu/array_reduction.h"
 #include "operators/common/cpu/gemm.h"
 #include "operators/common/cpu/reduce.h"
+#include "operators/common/half_arrays.h"
+#include "operators/math/kernels/addmm_sizes.h"
 
 namespace skiff {
 namespace {
 
 constexpr int64_t kGrainElements = 16384;
 
-struct Sizes {
-  int64_t m = 0;
-  int64_t k = 0;
-  int64_t n = 0;
-  bool repeats_rows = false;  // Input has one row, which is repeated
-  bool repeats_columns = false;
-};
-
-// Of shapes that fit.
-Sizes SizesOf(const Shape& input, const Shape& x, const Shape& y) {
-  Sizes sizes{.m = x[0], .k = x[1], .n = y[1]};
-  const int64_t rows = input.rank() == 1 ? 1 : input[0];
-  sizes.repeats_rows = rows == 1 && sizes.m != 1;
-  sizes.repeats_columns = input[input.rank() - 1] == 1 && sizes.n != 1;
-  return sizes;
-}
-
-Sizes SizesOf(const OpContext& context) {
+// Checks the shapes.
+AddmmSizes SizesOf(const OpContext& context) {
   const std::string& type = context.op().type;
   const Shape& x = context.Input("X").shape;
   const Shape& y = context.Input("Y").shape;
@@ -52,7 +38,7 @@ Sizes SizesOf(const OpContext& context) {
                 context.Input("X").dtype, ", Y ", context.Input("Y").dtype, ", expected one dtype");
   SKIFF_ENFORCE(input.rank() == 1 || input.rank() == 2, kInvalidArgument, type, ": Input ", input,
                 ", expected rank 1 or 2");
-  Sizes sizes = SizesOf(input, x, y);
+  AddmmSizes sizes = AddmmSizes::Of(input, x, y);
   sizes.k = MergeDims(x[1], y[0],
                       StrCat(type, ": the dims that X ", x, " and Y ", y, " are summed over"));
   const int64_t rows = input.rank() == 1 ? 1 : input[0];
@@ -67,7 +53,7 @@ Sizes SizesOf(const OpContext& context) {
 }
 
 void Infer(OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const AddmmSizes sizes = SizesOf(context);
   context.SetOutputLike("Out", "X");
   context.SetOutput("Out", {sizes.m, sizes.n}, context.Input("X").dtype);
 }
@@ -84,7 +70,7 @@ void Scale(const From* from, WideType<T> factor, T* to, int64_t count) {
 
 // Sets out to factor * input, broadcast. `out` may be `input` if nothing is repeated.
 template <typename T>
-void ScaleAndBroadcast(const Sizes& sizes, const T* input, WideType<T> factor, T* out) {
+void ScaleAndBroadcast(const AddmmSizes& sizes, const T* input, WideType<T> factor, T* out) {
   const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(sizes.n, 1));
   const int64_t own_columns = sizes.repeats_columns ? 1 : sizes.n;
   ParallelFor(sizes.m, grain, [&](int64_t begin, int64_t end) {
@@ -108,7 +94,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   // Of half, the product scales Input, so that only the sum is rounded.
   constexpr bool kScalesInProduct = kIsHalf<T>;
   const auto product_of =
-      [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](const Sizes& sizes) {
+      [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](const AddmmSizes& sizes) {
         const double factor = kScalesInProduct ? static_cast<double>(beta) : 1.0;
         return GemmSpec{
             .m = sizes.m,
@@ -125,7 +111,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const In<T> y(context, "Y");
   const Out<T> output(context, "Out");
   return MakeRowsKernel([=, gemm = std::move(gemm)](const KernelContext& run) {
-    const Sizes sizes = SizesOf(input.shape(run), x.shape(run), y.shape(run));
+    const AddmmSizes sizes = AddmmSizes::Of(input.shape(run), x.shape(run), y.shape(run));
     T* out = output(run);
     if (beta != 0) ScaleAndBroadcast<T>(sizes, input(run), kScalesInProduct ? 1 : beta, out);
     gemm.Run(run, product_of(sizes), x(run), y(run), out);
@@ -137,7 +123,7 @@ template <typename T>
 class RepeatedInputGrad {
  public:
   // Requests memory for float32 copies of half.
-  RepeatedInputGrad(const Sizes& sizes, PrepareContext& context) {
+  RepeatedInputGrad(const AddmmSizes& sizes, PrepareContext& context) {
     if (!kIsHalf<T> || !(sizes.repeats_rows || sizes.repeats_columns)) return;
     const auto floats = [&](int64_t rows, int64_t columns) {
       return context.RequestWorkspace(ByteCount(MultiplyCounts(rows, columns), DType::kFloat32));
@@ -146,7 +132,7 @@ class RepeatedInputGrad {
     sums_ = floats(sizes.repeats_rows ? 1 : sizes.m, sizes.repeats_columns ? 1 : sizes.n);
   }
 
-  void Run(const KernelContext& context, const Sizes& sizes, const T* dout, WideType<T> factor,
+  void Run(const KernelContext& context, const AddmmSizes& sizes, const T* dout, WideType<T> factor,
            T* out) const {
     const AxisReduction reduction({sizes.m, sizes.n}, {sizes.repeats_rows, sizes.repeats_columns});
     // Sums before it scales, which takes fewer multiplications.
@@ -174,7 +160,7 @@ class RepeatedInputGrad {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const AddmmSizes sizes = SizesOf(context);
   const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
   const WideType<T> beta = context.Attr<float>("Beta");
   const In<T> x(context, "X");
@@ -207,7 +193,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
           to_y->Run(run, of_y(left[0], left[1], right[1]), x(run), dout, dy(run));
         }
         if (!dinput.is_there()) return;
-        const Sizes of_run = SizesOf(dinput.shape(run), left, right);
+        const AddmmSizes of_run = AddmmSizes::Of(dinput.shape(run), left, right);
         T* out = dinput(run);
         if (!of_run.repeats_rows && !of_run.repeats_columns) {
           ScaleAndBroadcast<T>(of_run, dout, beta, out);
@@ -229,7 +215,7 @@ std::vector<AttrDef> Attributes() {
 }
 
 double ProductFlop(const OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const AddmmSizes sizes = SizesOf(context);
   return 2.0 * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
          static_cast<double>(sizes.k);
 }

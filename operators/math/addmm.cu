@@ -6,27 +6,15 @@
 #include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/cuda/cuda_gemm.h"
 #include "operators/common/cuda/cuda_product_kernels.h"
+#include "operators/math/kernels/addmm_sizes.h"
 
 namespace skiff {
 namespace {
 
-// Of shapes that fit.
-struct Sizes {
-  Sizes(const Shape& input, const Shape& x, const Shape& y)
-      : m(x[0]),
-        k(x[1]),
-        n(y[1]),
-        repeats_rows((input.rank() == 1 ? 1 : input[0]) == 1 && m != 1),
-        repeats_columns(input.dim(-1) == 1 && n != 1) {}
-  explicit Sizes(const OpContext& context)
-      : Sizes(context.Input("Input").shape, context.Input("X").shape, context.Input("Y").shape) {}
-
-  int64_t m;
-  int64_t k;
-  int64_t n;
-  bool repeats_rows;  // Input has one row, which is repeated
-  bool repeats_columns;
-};
+AddmmSizes SizesOf(const OpContext& context) {
+  return AddmmSizes::Of(context.Input("Input").shape, context.Input("X").shape,
+                        context.Input("Y").shape);
+}
 
 // out = factor * input, broadcast. A stride of 0 repeats. `out` may be `input` if none is 0.
 template <typename T>
@@ -64,7 +52,7 @@ struct ScaledSum {
 };
 
 // At least one of the two is repeated.
-CudaFoldView RepeatedBy(const Sizes& sizes) {
+CudaFoldView RepeatedBy(const AddmmSizes& sizes) {
   AxisFlags summed{};
   summed[0] = sizes.repeats_rows;
   summed[1] = sizes.repeats_columns;
@@ -72,7 +60,7 @@ CudaFoldView RepeatedBy(const Sizes& sizes) {
 }
 
 template <typename T>
-void Scale(const KernelContext& run, const Sizes& sizes, bool broadcasts, const T* input,
+void Scale(const KernelContext& run, const AddmmSizes& sizes, bool broadcasts, const T* input,
            WideType<T> factor, T* out) {
   const int64_t columns = broadcasts && sizes.repeats_columns ? 1 : sizes.n;
   ForEachOnDevice(
@@ -87,16 +75,16 @@ std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
   // Input is copied to Out first, broadcast, and the product scales it, so that half is rounded
   // once. With Beta = 0, the product overwrites Out: NaN in Input or in Out doesn't matter.
   const auto product_of =
-      [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](const Sizes& sizes) {
+      [beta, alpha = static_cast<double>(context.Attr<float>("Alpha"))](const AddmmSizes& sizes) {
         return GemmSpec{.m = sizes.m, .n = sizes.n, .k = sizes.k, .alpha = alpha, .beta = beta};
       };
-  CudaGemm<T> gemm(product_of(Sizes(context)), context);
+  CudaGemm<T> gemm(product_of(SizesOf(context)), context);
   const In<T> input(context, "Input");
   const In<T> x(context, "X");
   const In<T> y(context, "Y");
   const Out<T> output(context, "Out");
   return MakeRowsKernel([=](const KernelContext& run) mutable {
-    const Sizes sizes(input.shape(run), x.shape(run), y.shape(run));
+    const AddmmSizes sizes = AddmmSizes::Of(input.shape(run), x.shape(run), y.shape(run));
     T* out = output(run);
     // In place, it is there, and isn't broadcast.
     if (beta != 0 && input(run) != out) Scale<T>(run, sizes, true, input(run), 1, out);
@@ -106,7 +94,7 @@ std::unique_ptr<Kernel> PrepareAddmm(PrepareContext& context) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
-  const Sizes prepared(context);
+  const AddmmSizes prepared = SizesOf(context);
   const double alpha = static_cast<double>(context.Attr<float>("Alpha"));
   const WideType<T> beta = context.Attr<float>("Beta");
   const In<T> x(context, "X");
@@ -115,10 +103,10 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
   const Out<T> dinput(context, "Input@GRAD");
   const Out<T> dx(context, "X@GRAD");
   const Out<T> dy(context, "Y@GRAD");
-  const auto of_x = [alpha](const Sizes& sizes) {
+  const auto of_x = [alpha](const AddmmSizes& sizes) {
     return GemmSpec{.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true, .alpha = alpha};
   };
-  const auto of_y = [alpha](const Sizes& sizes) {
+  const auto of_y = [alpha](const AddmmSizes& sizes) {
     return GemmSpec{.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true, .alpha = alpha};
   };
   std::optional<CudaGemm<T>> to_x;
@@ -130,7 +118,8 @@ std::unique_ptr<Kernel> PrepareAddmmGrad(PrepareContext& context) {
   return MakeRowsKernel([=](const KernelContext& run) mutable {
     const Shape& left = x.shape(run);
     // Without a gradient of Input, its shape doesn't matter.
-    const Sizes sizes(dinput.is_there() ? dinput.shape(run) : left, left, y.shape(run));
+    const AddmmSizes sizes =
+        AddmmSizes::Of(dinput.is_there() ? dinput.shape(run) : left, left, y.shape(run));
     const T* dout = gradient(run);
     if (to_x) to_x->Run(run, of_x(sizes), dout, y(run), dx(run));
     if (to_y) to_y->Run(run, of_y(sizes), x(run), dout, dy(run));

@@ -13,19 +13,19 @@
 namespace skiff {
 namespace {
 
-struct Sizes {
+struct LinearSizes {
   int x_rows = 1;  // dims
   bool transposes_y = false;
   int64_t n = 0;
 };
 
 // Checks the shapes.
-Sizes SizesOf(const OpContext& context) {
+LinearSizes SizesOf(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const TensorMeta& y = context.Input("Y");
   CheckFactors(context);
-  Sizes sizes{.x_rows = static_cast<int>(context.IntAttr("x_num_col_dims")),
-              .transposes_y = context.Attr<bool>("trans_y")};
+  LinearSizes sizes{.x_rows = static_cast<int>(context.IntAttr("x_num_col_dims")),
+                    .transposes_y = context.Attr<bool>("trans_y")};
   SKIFF_ENFORCE(sizes.x_rows < x.shape.rank(), kInvalidArgument,
                 "linear: x_num_col_dims = ", sizes.x_rows, ", expected less than the rank of X ",
                 x.shape);
@@ -40,7 +40,7 @@ Sizes SizesOf(const OpContext& context) {
 }
 
 void Infer(OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const LinearSizes sizes = SizesOf(context);
   const TensorMeta& x = context.Input("X");
   Shape out;
   for (int i = 0; i < sizes.x_rows; ++i) out.Append(x.shape[i]);
@@ -61,7 +61,7 @@ double Flop(const OpContext& context) {
 }  // namespace
 
 ProductOfShapes LinearProduct(const OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const LinearSizes sizes = SizesOf(context);
   return
       [x_rows = sizes.x_rows, transposes_y = sizes.transposes_y](const Shape& x, const Shape& y) {
         return GemmSpec{.m = x.element_count(0, x_rows),

@@ -14,7 +14,7 @@
 namespace skiff {
 namespace {
 
-struct Sizes {
+struct MulSizes {
   int x_rows = 1;  // dims
   int y_rows = 1;
   int64_t m = 0;
@@ -22,13 +22,13 @@ struct Sizes {
   int64_t n = 0;
 };
 
-Sizes SizesOf(const OpContext& context) {
+MulSizes SizesOf(const OpContext& context) {
   const TensorMeta& x = context.Input("X");
   const TensorMeta& y = context.Input("Y");
   const std::string& type = context.op().type;
   SKIFF_ENFORCE(x.dtype == y.dtype, kInvalidArgument, type, ": X is ", x.dtype, ", Y is ", y.dtype,
                 ", expected one dtype");
-  Sizes sizes;
+  MulSizes sizes;
   // At least one dim stays for the rows and one for the columns.
   sizes.x_rows = static_cast<int>(context.IntAttr("x_num_col_dims"));
   sizes.y_rows = static_cast<int>(context.IntAttr("y_num_col_dims"));
@@ -46,7 +46,7 @@ Sizes SizesOf(const OpContext& context) {
   return sizes;
 }
 
-Shape OutShape(const OpContext& context, const Sizes& sizes) {
+Shape OutShape(const OpContext& context, const MulSizes& sizes) {
   const Shape& x = context.Input("X").shape;
   const Shape& y = context.Input("Y").shape;
   Shape out;
@@ -66,7 +66,7 @@ void Infer(OpContext& context) {
 }
 
 // The sizes of shapes that have passed SizesOf.
-Sizes SizesOfShapes(int x_rows, int y_rows, const Shape& x, const Shape& y) {
+MulSizes SizesOfShapes(int x_rows, int y_rows, const Shape& x, const Shape& y) {
   return {.x_rows = x_rows,
           .y_rows = y_rows,
           .m = x.element_count(0, x_rows),
@@ -75,24 +75,24 @@ Sizes SizesOfShapes(int x_rows, int y_rows, const Shape& x, const Shape& y) {
 }
 
 ProductOfShapes ProductOf(const OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const MulSizes sizes = SizesOf(context);
   return [x_rows = sizes.x_rows, y_rows = sizes.y_rows](const Shape& x, const Shape& y) {
-    const Sizes of_shapes = SizesOfShapes(x_rows, y_rows, x, y);
+    const MulSizes of_shapes = SizesOfShapes(x_rows, y_rows, x, y);
     return GemmSpec{.m = of_shapes.m, .n = of_shapes.n, .k = of_shapes.k};
   };
 }
 
-GemmSpec GradientOfX(const Sizes& sizes) {
+GemmSpec GradientOfX(const MulSizes& sizes) {
   return {.m = sizes.m, .n = sizes.k, .k = sizes.n, .trans_b = true};
 }
 
-GemmSpec GradientOfY(const Sizes& sizes) {
+GemmSpec GradientOfY(const MulSizes& sizes) {
   return {.m = sizes.k, .n = sizes.n, .k = sizes.m, .trans_a = true};
 }
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const MulSizes sizes = SizesOf(context);
   const In<T> x(context, "X");
   const In<T> y(context, "Y");
   const In<T> dout(context, "Out@GRAD");
@@ -105,7 +105,7 @@ std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
   if (dy.is_there()) to_y.emplace(GradientOfY(sizes), context);
   return MakeRowsKernel([=, x_rows = sizes.x_rows, y_rows = sizes.y_rows, to_x = std::move(to_x),
                          to_y = std::move(to_y)](const KernelContext& run) {
-    const Sizes of_run = SizesOfShapes(x_rows, y_rows, x.shape(run), y.shape(run));
+    const MulSizes of_run = SizesOfShapes(x_rows, y_rows, x.shape(run), y.shape(run));
     const T* gradient = dout(run);
     if (to_x) to_x->Run(run, GradientOfX(of_run), gradient, y(run), dx(run));
     if (to_y) to_y->Run(run, GradientOfY(of_run), x(run), gradient, dy(run));
@@ -117,7 +117,7 @@ std::vector<AttrDef> Attributes() {
 }
 
 double ProductFlop(const OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const MulSizes sizes = SizesOf(context);
   // A multiplication and an addition for each term of each sum. In float64, since the count may
   // exceed int64.
   return 2.0 * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
@@ -127,9 +127,9 @@ double ProductFlop(const OpContext& context) {
 }  // namespace
 
 MatrixProductOfShapes MulProduct(const OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const MulSizes sizes = SizesOf(context);
   return [x_rows = sizes.x_rows, y_rows = sizes.y_rows](const Shape& x, const Shape& y) {
-    const Sizes of_shapes = SizesOfShapes(x_rows, y_rows, x, y);
+    const MulSizes of_shapes = SizesOfShapes(x_rows, y_rows, x, y);
     MatrixProduct product;
     product.x = {.rows = of_shapes.m, .columns = of_shapes.k};
     product.y = {.rows = of_shapes.k, .columns = of_shapes.n};

@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
 #include "framework/op/grad.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/registry.h"
 #include "operators/common/cpu/array_reduction.h"
 #include "operators/common/merged_rows.h"

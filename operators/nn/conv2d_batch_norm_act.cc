@@ -11,6 +11,7 @@
 #include "operators/common/input_checks.h"
 #include "operators/nn/convolution/convolution.h"
 #include "operators/nn/convolution/convolution_epilogue.h"
+#include "operators/nn/convolution/convolution_geometry.h"
 #include "operators/nn/normalization/norm_arguments.h"
 
 namespace skiff {

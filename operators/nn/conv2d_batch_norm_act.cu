@@ -15,7 +15,7 @@
 #include "memory/cuda_device.h"
 #include "operators/common/cuda/cuda_launch.h"
 #include "operators/common/libraries/cudnn_convolution.h"
-#include "operators/nn/convolution/convolution.h"
+#include "operators/nn/convolution/convolution_geometry.h"
 #include "operators/nn/convolution/cuda_convolution.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
 

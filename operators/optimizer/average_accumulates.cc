@@ -21,7 +21,7 @@
 #include <memory>
 
 #include "operators/common/cpu/array_reduction.h"
-#include "operators/optimizer/kernels/average.h"
+#include "operators/optimizer/kernels/average_op.h"
 #include "operators/optimizer/kernels/update_op.h"
 
 namespace skiff {

@@ -18,7 +18,7 @@
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/cpu/array_reduction.h"
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/selected_rows.h"
 #include "operators/optimizer/kernels/scaled_gradients.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "operators/optimizer/kernels/average.h"
+#include "operators/optimizer/kernels/average_op.h"
 #include "operators/optimizer/kernels/update_op.h"
 
 #undef HWY_TARGET_INCLUDE

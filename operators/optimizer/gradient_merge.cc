@@ -16,7 +16,7 @@
 #include "framework/op/registry.h"
 #include "framework/tensor/dims_agree.h"
 #include "operators/common/cpu/array_reduction.h"
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/optimizer/kernels/gradient_merge_definition.h"
 #include "operators/optimizer/kernels/list_walk.h"
 #include "operators/optimizer/kernels/update_arguments.h"

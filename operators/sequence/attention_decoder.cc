@@ -2,7 +2,7 @@
 // are all known before (teacher forcing). In each step, with the state h' of the step before:
 //
 //   q       = h' · QueryWeight + QueryBias; without QueryWeight h'
-//   context = attention of q over the tokens of the sentence (kernels/attention.h)
+//   context = attention of q over the tokens of the sentence (kernels/token_attention.h)
 //   h       = the step of a cell with the input g = Input + context · ContextWeight (+ Bias)
 //
 // That is with attends = "before". With "after", the step has no context and comes first, g = Input
@@ -36,9 +36,9 @@
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
 #include "operators/sequence/kernels/attention_decoder_layer.h"
+#include "operators/sequence/kernels/column_sums.h"
 #include "operators/sequence/kernels/gru_steps.h"
 #include "operators/sequence/kernels/lstm_steps.h"
-#include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
 
 namespace skiff {
@@ -486,7 +486,7 @@ class GradKernel final : public DecoderKernel<T> {
   template <typename From>
   void WriteSum(const KernelContext& run, const Out<T>& output, const From* matrix, int64_t rows,
                 int64_t columns) const {
-    if (output.is_there()) SumRows(matrix, rows, columns, columns, output(run));
+    if (output.is_there()) AddUpColumns(matrix, rows, columns, columns, output(run));
   }
 
   // Of each sentence, the product of its weights, [rows, tokens], and the gradients of its

@@ -28,11 +28,11 @@
 #include "framework/op/registry.h"
 #include "operators/common/cpu/dropout_ranges.h"
 #include "operators/common/input_checks.h"
+#include "operators/sequence/kernels/column_sums.h"
 #include "operators/sequence/kernels/padded_steps.h"
 #include "operators/sequence/kernels/recurrent_weight.h"
 #include "operators/sequence/kernels/rnn_cell.h"
 #include "operators/sequence/kernels/rnn_layers.h"
-#include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
 #include "operators/sequence/kernels/wide_and_stored.h"
 #include "operators/sequence/kernels/workspace.h"
@@ -720,8 +720,8 @@ class GradKernel final : public RnnKernel<T> {
                       WeightGradient(run, settings_.weight(pass)) + part.row * width);
       }
       if (Wants(settings_.bias(pass))) {
-        SumRows(gates + part.column, rows, settings_.gates_width(), part.count,
-                WeightGradient(run, settings_.bias(pass)) + part.row);
+        AddUpColumns(gates + part.column, rows, settings_.gates_width(), part.count,
+                     WeightGradient(run, settings_.bias(pass)) + part.row);
       }
     }
     if (Wants(settings_.hidden_weight(pass))) {
@@ -731,8 +731,8 @@ class GradKernel final : public RnnKernel<T> {
                                WeightGradient(run, settings_.hidden_weight(pass)));
     }
     if (Wants(settings_.hidden_bias(pass))) {
-      SumRows(gates, rows, settings_.gates_width(), settings_.weight_rows(),
-              WeightGradient(run, settings_.hidden_bias(pass)));
+      AddUpColumns(gates, rows, settings_.gates_width(), settings_.weight_rows(),
+                   WeightGradient(run, settings_.hidden_bias(pass)));
     }
   }
 

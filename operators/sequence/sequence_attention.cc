@@ -1,4 +1,5 @@
-// sequence_attention: attention of a query over the rows of each sequence (kernels/attention.h).
+// sequence_attention: attention of a query over the rows of each sequence
+// (kernels/token_attention.h).
 //
 //   score_s          = v · tanh(Query_i + Keys_s), additive, or Query_i · Keys_s, dot
 //   AttentionWeights = the softmax of the scores over the rows s of sequence i
@@ -19,9 +20,9 @@
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/common/input_checks.h"
-#include "operators/sequence/kernels/attention_arguments.h"
-#include "operators/sequence/kernels/row_sums.h"
+#include "operators/sequence/kernels/column_sums.h"
 #include "operators/sequence/kernels/sequence_rows.h"
+#include "operators/sequence/kernels/token_attention_arguments.h"
 #include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {
@@ -111,8 +112,8 @@ class GradKernel final : public Kernel {
       if (gradients_.of_encoded.is_there()) WriteEncodedGradient(run, i, rows);
     });
     if (!of_score_weight.is_there()) return;
-    SumRows(score_weights_(run), seen_.Sentences(run).size(), seen_.key_width, seen_.key_width,
-            of_score_weight(run));
+    AddUpColumns(score_weights_(run), seen_.Sentences(run).size(), seen_.key_width, seen_.key_width,
+                 of_score_weight(run));
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "framework/op/registry.h"
-#include "operators/sequence/kernels/attention_arguments.h"
 #include "operators/sequence/kernels/cuda_attention.cuh"
+#include "operators/sequence/kernels/token_attention_arguments.h"
 
 namespace skiff {
 namespace {

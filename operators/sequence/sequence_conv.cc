@@ -32,7 +32,7 @@ constexpr int64_t kMinBlockRows = 64;
 // The elements that are worth a thread.
 constexpr int64_t kGrainElements = 16384;
 
-struct Sizes {
+struct SequenceConvSizes {
   int64_t start = 0;   // of a context, relative to its row
   int64_t length = 0;  // of a context, in rows
   int64_t width = 0;   // of a row of X
@@ -46,7 +46,7 @@ struct Sizes {
   }
 };
 
-Sizes SizesOf(const OpContext& context) {
+SequenceConvSizes SizesOf(const OpContext& context) {
   const Shape& x = context.Input("X").shape;
   const Shape& filter = context.Input("Filter").shape;
   SKIFF_ENFORCE(x.rank() == 2 && filter.rank() == 2, kInvalidArgument, context.op().type, ": X is ",
@@ -58,7 +58,7 @@ Sizes SizesOf(const OpContext& context) {
 }
 
 void CheckArguments(const OpContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const SequenceConvSizes sizes = SizesOf(context);
   const DType dtype = context.Input("X").dtype;
   SequenceCount(context, "X");
   const int64_t context_width = sizes.width < 0 ? -1 : MultiplyCounts(sizes.length, sizes.width);
@@ -79,7 +79,7 @@ void Infer(OpContext& context) {
 }
 
 // Returns the rows whose contexts are in memory at a time.
-int64_t BlockRows(const Sizes& sizes, int64_t rows) {
+int64_t BlockRows(const SequenceConvSizes& sizes, int64_t rows) {
   const int64_t context_width = std::max<int64_t>(1, sizes.context_width());
   return std::min(rows, std::max(kMinBlockRows, kBlockElements / context_width));
 }
@@ -119,7 +119,7 @@ class BlockedGemm {
 // What a context's rows are, for row `row` of X in sequence `rows`: those from `first` to `last`
 // are rows of the sequence; others are before or after it.
 struct Window {
-  Window(const Sizes& sizes, const RowRange& rows, int64_t row)
+  Window(const SequenceConvSizes& sizes, const RowRange& rows, int64_t row)
       : position(row - rows.begin + sizes.start),
         first(std::clamp<int64_t>(-position, 0, sizes.length)),
         last(std::clamp<int64_t>(rows.count() - position, first, sizes.length)),
@@ -154,8 +154,8 @@ void ForEachRow(const SequenceRows& sequences, int64_t begin, int64_t end, const
 
 // Copies the contexts of `block`. `padding` may be nullptr.
 template <typename T>
-void CopyContexts(const Sizes& sizes, const SequenceRows& sequences, const RowRange& block,
-                  const T* x, const T* padding, T* contexts) {
+void CopyContexts(const SequenceConvSizes& sizes, const SequenceRows& sequences,
+                  const RowRange& block, const T* x, const T* padding, T* contexts) {
   const int64_t width = sizes.width;
   ParallelFor(block.count(), sizes.grain(), [&](int64_t begin, int64_t end) {
     ForEachRow(sequences, block.begin + begin, block.begin + end,
@@ -189,14 +189,15 @@ auto TrainedPadding(const OpContext& context) {
 
 // Returns a workspace for the contexts of a block.
 template <typename T>
-int RequestContexts(PrepareContext& context, const Sizes& sizes, int64_t most_in_block) {
+int RequestContexts(PrepareContext& context, const SequenceConvSizes& sizes,
+                    int64_t most_in_block) {
   return context.RequestWorkspace(
       ByteCount(MultiplyCounts(most_in_block, sizes.context_width()), kDTypeOf<T>));
 }
 
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const SequenceConvSizes sizes = SizesOf(context);
   const int64_t most_rows = context.Input("X").shape[0];
   const int64_t most_in_block = BlockRows(sizes, most_rows);
   const int contexts = RequestContexts<T>(context, sizes, most_in_block);
@@ -220,7 +221,7 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
 
 // Adds the gradient of the contexts of `block` to the rows of X that are in them.
 template <typename T>
-void AddToRows(const Sizes& sizes, const SequenceRows& sequences, const RowRange& block,
+void AddToRows(const SequenceConvSizes& sizes, const SequenceRows& sequences, const RowRange& block,
                const T* gradient, T* x_gradient) {
   const int64_t width = sizes.width;
   const int64_t rows = sequences[sequences.size() - 1].end;
@@ -244,8 +245,8 @@ void AddToRows(const Sizes& sizes, const SequenceRows& sequences, const RowRange
 
 // Adds the gradient of the contexts of `block` to the rows of PaddingData that are in them.
 template <typename T>
-void AddToPadding(const Sizes& sizes, const SequenceRows& sequences, const RowRange& block,
-                  const T* gradient, T* padding_gradient) {
+void AddToPadding(const SequenceConvSizes& sizes, const SequenceRows& sequences,
+                  const RowRange& block, const T* gradient, T* padding_gradient) {
   const int64_t width = sizes.width;
   ParallelFor(width, 64, [&](int64_t begin, int64_t end) {
     ForEachRow(sequences, block.begin, block.end, [&](const RowRange& of, int64_t row) {
@@ -270,7 +271,7 @@ T* Zeros(const KernelContext& run, const Out<T>& output) {
 
 template <typename T>
 std::unique_ptr<Kernel> PrepareGrad(PrepareContext& context) {
-  const Sizes sizes = SizesOf(context);
+  const SequenceConvSizes sizes = SizesOf(context);
   const int64_t most_rows = context.Input("X").shape[0];
   const int64_t most_in_block = BlockRows(sizes, most_rows);
   // The contexts of a block, then their gradient.

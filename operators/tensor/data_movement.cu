@@ -13,8 +13,8 @@
 #include "operators/common/cuda/cuda_words.cuh"
 #include "operators/common/fast_divisor.h"
 #include "operators/common/memory_mover.h"
-#include "operators/tensor/kernels/axis_parts.h"
 #include "operators/tensor/kernels/data_mover.h"
+#include "operators/tensor/kernels/part_copy.h"
 
 namespace skiff {
 namespace {

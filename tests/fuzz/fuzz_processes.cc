@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 
 namespace skiff::fuzz {
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/autodiff/append_backward.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
@@ -20,8 +21,9 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
-#include "framework/builder/tensor.h"
-#include "framework/builder/tensor_array.h"
+#include "framework/builder/tensor_array_layers.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"

@@ -7,6 +7,7 @@
 
 #include "framework/base/place.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 
 namespace skiff::fuzz {
 namespace {

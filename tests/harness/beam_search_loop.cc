@@ -1,13 +1,15 @@
 #include "tests/harness/beam_search_loop.h"
 
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
-#include "framework/builder/math.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
-#include "framework/builder/tensor_array.h"
+#include "framework/builder/tensor_array_layers.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 
 namespace skiff::harness {
 

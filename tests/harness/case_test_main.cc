@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/cuda_kernels.h"
 #include "tests/harness/kernel_coverage.h"
 #include "tests/harness/op_runner.h"

@@ -16,6 +16,7 @@
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
 #include "framework/op/host_slots.h"
+#include "memory/places.h"
 #include "operators/common/host_state_kernel.h"
 #include "operators/common/memory_mover.h"
 

@@ -11,6 +11,7 @@
 
 #include "framework/tensor/tensor.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::harness {

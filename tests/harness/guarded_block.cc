@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/base/element_count.h"
+#include "memory/places.h"
 
 namespace skiff::harness {
 namespace {

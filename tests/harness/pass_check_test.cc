@@ -19,6 +19,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff::harness {

@@ -7,7 +7,8 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/host_slots.h"
-#include "memory/device.h"
+#include "framework/op/infer_outputs.h"
+#include "memory/places.h"
 
 namespace skiff::harness {
 namespace {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "framework/analysis/ops_on_host.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/math.h"
@@ -10,7 +11,8 @@
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "tests/harness/sgd_training.h"
 
 namespace skiff::harness {

@@ -11,6 +11,7 @@
 #include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/initializer.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/loss.h"
@@ -23,7 +24,8 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/recurrent.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/precision/half_rewrite.h"
 #include "framework/tensor/ragged.h"
 

@@ -11,7 +11,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/block_rule.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 
 namespace skiff::harness {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/gradient_check.h"
 #include "tests/harness/prepared_op.h"

@@ -26,9 +26,10 @@ LEGAL = {
 
 class CheckLayers(unittest.TestCase):
     def mistakes(self, **changed):
-        sources = dict(LEGAL)
-        sources.update({path.replace("__", "/") + ".h": text for path, text in changed.items()})
-        return check(Layers(TABLE), sources)
+        return self.mistakes_of({path.replace("__", "/") + ".h": text for path, text in changed.items()})
+
+    def mistakes_of(self, changed):
+        return check(Layers(TABLE), dict(LEGAL, **changed))
 
     def expect_one(self, mistakes, *parts):
         self.assertEqual(len(mistakes), 1, mistakes)
@@ -70,6 +71,30 @@ class CheckLayers(unittest.TestCase):
 
     def test_rejects_file_that_includes_itself(self):
         self.expect_one(self.mistakes(framework__base__a='#include "framework/base/a.h"\n'), "include cycle")
+
+    def test_rejects_cycle_of_pairs(self):
+        found = self.mistakes_of({
+            "memory/a.h": "",
+            "memory/a.cc": '#include "memory/a.h"\n#include "memory/b.h"\n',
+            "memory/b.h": '#include "memory/c.h"\n',
+            "memory/c.h": "",
+            "memory/c.cu": '#include "memory/c.h"\n#include "memory/a.h"\n',
+        })
+        self.expect_one(found, "cycle of pairs: memory/a.cc -> memory/b.h, memory/b.h -> memory/c.h, "
+                               "memory/c.cu -> memory/a.h")
+
+    def test_a_source_that_includes_a_header_of_another_pair_is_no_cycle(self):
+        self.assertEqual(self.mistakes_of({
+            "memory/a.h": "",
+            "memory/a.cc": '#include "memory/a.h"\n#include "memory/b.h"\n',
+            "memory/a_test.cc": '#include "memory/b.h"\n#include "memory/a.h"\n',
+            "memory/b.h": '#include "memory/c.h"\n',
+            "memory/c.h": "",
+        }), [])
+
+    def test_a_cycle_of_files_is_reported_once(self):
+        found = self.mistakes(memory__a='#include "memory/b.h"\n', memory__b='#include "memory/a.h"\n')
+        self.expect_one(found, "include cycle: memory/a.h -> memory/b.h -> memory/a.h")
 
     def test_rejects_a_malformed_table(self):
         self.assertRaises(ValueError, Layers, "1 a b\n")

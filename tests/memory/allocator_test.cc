@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

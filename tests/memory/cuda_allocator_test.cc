@@ -15,8 +15,8 @@
 #include "memory/cuda_allocator.h"
 #include "memory/cuda_device.h"
 #include "memory/cuda_memory.h"
-#include "memory/device.h"
 #include "memory/out_of_memory_error.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

@@ -14,6 +14,7 @@
 #include "memory/allocator.h"
 #include "memory/cuda_device.h"
 #include "memory/device.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/onnx/import.h"

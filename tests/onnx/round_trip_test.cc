@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/str_cat.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"

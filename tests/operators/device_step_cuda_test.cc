@@ -12,7 +12,7 @@
 
 #include "framework/op/registry.h"
 #include "memory/cuda_device.h"
-#include "memory/device.h"
+#include "memory/places.h"
 #include "operators/nn/nn_ops.h"
 #include "operators/random/random_ops.h"
 #include "tests/harness/array_tensor.h"

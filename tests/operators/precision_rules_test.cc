@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/base/dtype.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/op/registry.h"
 
 namespace skiff {

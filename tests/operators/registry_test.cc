@@ -12,6 +12,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/op/infer_outputs.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_coverage.h"
 #include "tests/harness/case_op.h"

@@ -3,7 +3,7 @@
 // allocators.
 #include <gtest/gtest.h>
 
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "skiff/skiff.h"
 #include "tests/harness/allocation_count.h"
 

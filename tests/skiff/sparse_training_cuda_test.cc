@@ -15,6 +15,7 @@
 #include "framework/analysis/ops_on_host.h"
 #include "framework/base/error.h"
 #include "framework/plan/plan.h"
+#include "memory/places.h"
 #include "skiff/skiff.h"
 #include "tests/skiff/sparse_training.h"
 

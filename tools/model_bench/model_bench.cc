@@ -33,6 +33,7 @@
 #include "framework/io/file.h"
 #include "framework/io/text_lines.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "skiff/skiff.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"

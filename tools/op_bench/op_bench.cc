@@ -20,7 +20,7 @@
 #include "framework/base/error.h"
 #include "framework/command_line/command_line.h"
 #include "framework/op/registry.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
 #include "tools/op_bench/memory_cases.h"

@@ -22,7 +22,7 @@
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/optimizer_bench/update_timing.h"
 #include "tools/pass_flags/pass_flags.h"

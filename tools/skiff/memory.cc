@@ -17,6 +17,7 @@
 #include "framework/io/file.h"
 #include "framework/training/optimization.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "tools/model_workload/model_workload.h"
 #include "tools/pass_flags/pass_flags.h"
 #include "tools/skiff/memory_timeline.h"

@@ -5,9 +5,9 @@
 
 #include "framework/builder/current_block.h"
 #include "framework/builder/layer_call.h"
-#include "framework/builder/math.h"
 #include "framework/builder/optimizer/averaged.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/host_slots.h"
 

@@ -7,6 +7,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/averaged.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/host_slots.h"
 

@@ -13,7 +13,7 @@
 #include "framework/builder/param_attr.h"
 #include "framework/builder/param_settings.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/op/registry.h"
 
 namespace skiff::optimizer {

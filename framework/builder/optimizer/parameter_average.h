@@ -24,6 +24,10 @@
 #include "framework/ir/api/program.h"
 #include "framework/tensor/scope.h"
 
+namespace skiff::internal {
+struct AveragedVariable;
+}  // namespace skiff::internal
+
 namespace skiff::optimizer {
 
 // The variables that take part in an average.
@@ -61,7 +65,7 @@ class ParameterAverage {
   ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                    const std::source_location& site);
 
-  struct Averaged;
+  using Averaged = internal::AveragedVariable;
   // In ascending order of the names.
   const std::vector<Averaged>& vars() const { return vars_; }
   // Connects the variable that skips their updates (gradient accumulation), if there is one, so

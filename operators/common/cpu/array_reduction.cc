@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "framework/base/parallel.h"
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/common/reduction_rules.h"
 
 namespace skiff {

@@ -6,17 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 #include "framework/base/dtype.h"
+#include "operators/common/sum_type.h"
 
 namespace skiff {
-
-// The type that carries a sum of T. Integers are summed modulo 2^64, which the cast to T turns into
-// two's complement.
-template <typename T>
-using SumOf = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 
 // Returns the sum of x[0, count). Threaded.
 template <typename T>

@@ -11,6 +11,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
 #include "operators/common/cpu/bf16_product.h"
+#include "operators/common/half_arrays.h"
 
 namespace skiff {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <ranges>
 
-#include "operators/common/cpu/gemm.h"
+#include "operators/common/cpu/gemm_spec.h"
 
 namespace skiff {
 

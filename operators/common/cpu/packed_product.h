@@ -5,18 +5,9 @@
 
 #include <cstdint>
 
+#include "operators/common/cpu/matrix_rows.h"
+
 namespace skiff {
-
-// Rows of a matrix: `stride` apart from the first one or, if `each` isn't nullptr, row i at
-// each[i].
-template <typename T>
-struct MatrixRows {
-  const T* first = nullptr;
-  int64_t stride = 0;
-  const T* const* each = nullptr;
-
-  const T* operator[](int64_t i) const { return each == nullptr ? first + i * stride : each[i]; }
-};
 
 // The product with op(B) [depth, columns], which is packed in panels of a few columns each, row
 // after row. T is float or double.

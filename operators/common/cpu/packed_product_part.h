@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "operators/common/cpu/packed_product.h"
+#include "operators/common/cpu/matrix_rows.h"
 
 namespace skiff {
 

@@ -25,6 +25,7 @@
 #include "framework/op/arguments.h"
 #include "framework/op/kernel.h"
 #include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 
 namespace skiff {
 

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "framework/op/kernel.h"
-#include "operators/common/cpu/gemm.h"
+#include "operators/common/cpu/gemm_spec.h"
+#include "operators/common/half.h"
 
 namespace skiff {
 

@@ -5,7 +5,8 @@
 #include <memory>
 
 #include "framework/base/dtype.h"
-#include "operators/common/cuda/cuda_product.h"
+#include "operators/common/cuda/cuda_product_shape.h"
+#include "operators/common/half.h"
 
 struct CUstream_st;  // a cudaStream_t points to one
 

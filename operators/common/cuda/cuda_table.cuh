@@ -17,6 +17,7 @@
 
 #include "framework/base/error.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "operators/common/cuda/cuda_launch.h"
 
 namespace skiff {

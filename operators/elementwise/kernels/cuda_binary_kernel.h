@@ -8,7 +8,7 @@
 #include "framework/op/kernel.h"
 #include "operators/common/broadcast.h"
 #include "operators/elementwise/kernels/binary.h"
-#include "operators/elementwise/kernels/cuda_binary.h"
+#include "operators/elementwise/kernels/cuda_binary_launch.h"
 
 namespace skiff {
 

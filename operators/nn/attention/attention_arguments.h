@@ -7,7 +7,7 @@
 
 #include "framework/op/arguments.h"
 #include "framework/op/op_context.h"
-#include "operators/nn/attention/attention.h"
+#include "operators/nn/attention/head_attention.h"
 
 namespace skiff {
 

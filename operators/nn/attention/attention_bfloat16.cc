@@ -5,8 +5,8 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "operators/common/cpu/x86_intrinsics.h"
-#include "operators/nn/attention/attention.h"
 #include "operators/nn/attention/attention_tiles.h"
+#include "operators/nn/attention/head_attention.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/attention/attention_bfloat16.cc"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "operators/nn/attention/attention.h"
+#include "operators/nn/attention/head_attention.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/attention/attention_forward.cc"

@@ -1,7 +1,7 @@
 // Gradients of attention: what pairs of tiles contribute, from scores that are computed again.
 #include <algorithm>
 
-#include "operators/nn/attention/attention.h"
+#include "operators/nn/attention/head_attention.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/nn/attention/attention_gradient.cc"

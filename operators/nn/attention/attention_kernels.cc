@@ -9,9 +9,9 @@
 #include "framework/base/parallel.h"
 #include "framework/op/arguments.h"
 #include "operators/common/dropout_settings.h"
-#include "operators/nn/attention/attention.h"
 #include "operators/nn/attention/attention_arguments.h"
 #include "operators/nn/attention/first_place.h"
+#include "operators/nn/attention/head_attention.h"
 
 namespace skiff {
 namespace {

@@ -1,11 +1,11 @@
-// The tiles in which attention.h computes: scratch memory and places.
+// The tiles in which head_attention.h computes: scratch memory and places.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "framework/base/element_count.h"
-#include "operators/nn/attention/attention.h"
+#include "operators/nn/attention/head_attention.h"
 
 namespace skiff {
 

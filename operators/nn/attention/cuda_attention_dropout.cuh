@@ -1,4 +1,4 @@
-// Which weights of attention are dropped, on a device: attention.h's WeightDropout.
+// Which weights of attention are dropped, on a device: head_attention.h's WeightDropout.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "framework/base/element_count.h"
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/nn/normalization/norm_arguments.h"
 
 namespace skiff {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "framework/op/arguments.h"
-#include "operators/nn/convolution/convolution.h"
+#include "operators/nn/convolution/convolution_geometry.h"
 
 namespace skiff {
 

@@ -16,6 +16,7 @@
 #include "operators/common/libraries/onednn.h"
 #include "operators/nn/convolution/convolution.h"
 #include "operators/nn/convolution/convolution_epilogue.h"
+#include "operators/nn/convolution/convolution_geometry.h"
 #include "operators/nn/kernels/scratched_call.h"
 
 namespace skiff {

@@ -19,6 +19,7 @@
 #include "framework/op/kernel.h"
 #include "operators/nn/convolution/convolution.h"
 #include "operators/nn/convolution/convolution_epilogue.h"
+#include "operators/nn/convolution/convolution_geometry.h"
 #include "operators/nn/convolution/winograd_passes.h"
 
 namespace skiff {

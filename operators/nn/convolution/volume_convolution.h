@@ -5,7 +5,7 @@
 
 #include "framework/op/math_mode.h"
 #include "framework/op/op_context.h"
-#include "operators/nn/convolution/convolution.h"
+#include "operators/nn/convolution/convolution_geometry.h"
 #include "operators/nn/kernels/volume_window.h"
 
 namespace skiff {

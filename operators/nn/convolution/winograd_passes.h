@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "operators/nn/convolution/convolution.h"
+#include "operators/nn/convolution/convolution_geometry.h"
 #include "operators/nn/convolution/winograd.h"
 
 namespace skiff {

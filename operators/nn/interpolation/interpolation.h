@@ -7,20 +7,9 @@
 #include <string_view>
 
 #include "framework/op/registry.h"
+#include "operators/nn/interpolation/interpolation_op.h"
 
 namespace skiff {
-
-enum class Interpolation { kNearest, kBilinear };
-
-// In version 1, `scale` is one number, and gives nothing but the size of the output: distances in
-// the input are always by the sizes of both.
-enum class InterpolationVersion { kFirst = 1, kSecond = 2 };
-
-// What differs between the ops.
-struct InterpolationOp {
-  Interpolation method = Interpolation::kNearest;
-  InterpolationVersion version = InterpolationVersion::kSecond;
-};
 
 // Registers an op and its gradient op. The attribute out_size, else scale, else out_h and out_w
 // give the output's size.

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "framework/op/op_context.h"
-#include "operators/nn/interpolation/interpolation.h"
+#include "operators/nn/interpolation/interpolation_op.h"
 #include "operators/nn/kernels/image_window.h"
 
 namespace skiff {

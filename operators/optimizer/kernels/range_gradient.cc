@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "operators/common/half_arrays.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "operators/optimizer/kernels/range_gradient.cc"
 #include "hwy/foreach_target.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/optimizer/kernels/update_range.h"
 
 namespace skiff {

@@ -5,6 +5,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/parallel.h"
+#include "operators/common/half_arrays.h"
 #include "operators/optimizer/kernels/list_walk.h"
 
 namespace skiff {

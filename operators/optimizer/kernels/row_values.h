@@ -2,7 +2,7 @@
 #pragma once
 
 #include "framework/op/kernel.h"
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/optimizer/kernels/update_arguments.h"
 
 namespace skiff {

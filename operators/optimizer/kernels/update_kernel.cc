@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "operators/common/half_arrays.h"
 #include "operators/optimizer/kernels/list_walk.h"
 #include "operators/optimizer/kernels/range_gradient.h"
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/optimizer/kernels/parameter_numbers.h"
 #include "operators/optimizer/kernels/range_list.h"
 #include "operators/optimizer/kernels/update_arguments.h"

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "operators/sequence/kernels/attention_arguments.h"
 #include "operators/sequence/kernels/gru_layer.h"
 #include "operators/sequence/kernels/lstm_layer.h"
+#include "operators/sequence/kernels/token_attention_arguments.h"
 
 namespace skiff {
 

@@ -1,5 +1,5 @@
-// Attention on a device; attention.h has the formulas. A block takes a sequence: for a sum over
-// columns, its warps take the tokens; for a sum over tokens, its threads take the columns.
+// Attention on a device; token_attention.h has the formulas. A block takes a sequence: for a sum
+// over columns, its warps take the tokens; for a sum over tokens, its threads take the columns.
 //
 // First the work of a block on a sequence, then the attention of a decoder, for all sequences with
 // a row in a time step.
@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "operators/common/cuda/cuda_combine.cuh"
-#include "operators/sequence/kernels/attention.h"
 #include "operators/sequence/kernels/cuda_steps.cuh"
+#include "operators/sequence/kernels/token_attention.h"
 
 namespace skiff {
 

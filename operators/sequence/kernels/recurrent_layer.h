@@ -10,8 +10,8 @@
 
 #include "framework/base/str_cat.h"
 #include "operators/common/cpu/reduce.h"
+#include "operators/sequence/kernels/column_sums.h"
 #include "operators/sequence/kernels/recurrent_steps.h"
-#include "operators/sequence/kernels/row_sums.h"
 #include "operators/sequence/kernels/rows_product.h"
 
 namespace skiff {
@@ -98,7 +98,7 @@ class SumsInRowOrder {
     }
     if (!bias_grad_.is_there()) return;
     if constexpr (kIsHalf<T>) {
-      SumRows(gates, rows, gates_width_, gates_width_, bias_grad_(run));
+      AddUpColumns(gates, rows, gates_width_, gates_width_, bias_grad_(run));
     } else {
       AxisReduction({rows, gates_width_}, {true, false}).Sum(gates, bias_grad_(run));
     }
@@ -158,7 +158,7 @@ class SumsInBatchOrder {
       cell.Sum(run, product_, {.each = before_rows}, gates, rows, weight_grad_(run));
     }
     if (!bias_grad_.is_there()) return;
-    SumRows(gates, rows, gates_width_, gates_width_, bias_grad_(run));
+    AddUpColumns(gates, rows, gates_width_, gates_width_, bias_grad_(run));
     cell.SumPeepholes(
         run, steps,
         [&](const TimeSteps::Step& step, int64_t j) {

@@ -8,6 +8,7 @@
 
 #include "framework/base/parallel.h"
 #include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 #include "operators/sequence/kernels/workspace.h"
 
 namespace skiff {

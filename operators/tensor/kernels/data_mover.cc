@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "framework/base/error.h"
-#include "operators/tensor/kernels/axis_parts.h"
+#include "operators/tensor/kernels/part_copy.h"
 
 namespace skiff {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/analysis/aliasing.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/analysis/plan_uses.h"
 #include "tests/framework/executor/lowered_plan.h"
 

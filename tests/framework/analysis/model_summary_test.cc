@@ -13,7 +13,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/adam.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/io/inference_model.h"
 #include "framework/ir/program.h"
 #include "tests/harness/error_text.h"

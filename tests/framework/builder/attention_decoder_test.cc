@@ -13,13 +13,16 @@
 #include <vector>
 
 #include "framework/autodiff/append_backward.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/op/registry.h"
 #include "tests/harness/array_tensor.h"

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "tests/framework/builder/builder_fixture.h"
 #include "tests/harness/error_text.h"
 

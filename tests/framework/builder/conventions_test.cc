@@ -11,7 +11,7 @@
 #include "framework/builder/data.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
 
 namespace skiff {

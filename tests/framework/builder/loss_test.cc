@@ -10,9 +10,10 @@
 
 #include "framework/builder/activation.h"
 #include "framework/builder/data.h"
-#include "framework/builder/metric.h"
+#include "framework/builder/metric_layers.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "tests/harness/error_text.h"
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"

@@ -5,7 +5,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/current_block.h"
 #include "framework/builder/data.h"
-#include "framework/builder/math.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/nn.h"
 #include "framework/ir/op_role.h"
 #include "framework/ir/program.h"

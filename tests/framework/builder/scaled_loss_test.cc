@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/adam.h"

@@ -16,6 +16,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/adam.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/plan/plan.h"
 #include "tests/framework/builder/builder_fixture.h"

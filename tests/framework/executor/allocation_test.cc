@@ -4,6 +4,7 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/transpiler/fuse_elementwise_pass.h"
+#include "memory/places.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/thread_count.h"

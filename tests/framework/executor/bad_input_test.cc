@@ -11,6 +11,7 @@
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/framework/executor/tiny_ops.h"
 
 namespace skiff {

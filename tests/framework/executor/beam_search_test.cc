@@ -14,8 +14,8 @@
 
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
-#include "framework/builder/tensor_array.h"
+#include "framework/builder/tensor_array_layers.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
 #include "tests/harness/beam_search_loop.h"
 #include "tests/harness/error_text.h"

@@ -1,6 +1,5 @@
 // Programs on a device: here an emulated one, which finds a host that doesn't wait or touches the
 // device's memory. Models and random programs run on it in tests/models and every_pass_test.
-#include "memory/device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +15,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
+#include "memory/places.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/error_text.h"

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "framework/analysis/aliasing.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/analysis/plan_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"

@@ -18,6 +18,7 @@
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/program_guard.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/memory_check.h"
 #include "tests/harness/random_workload.h"

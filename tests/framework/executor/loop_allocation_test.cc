@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/autodiff/append_backward.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
@@ -11,11 +12,11 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
 #include "framework/tensor/tensor.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/allocation_count.h"
 
 namespace skiff {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/base/error.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/ragged_training.h"
 
 namespace skiff {

@@ -6,18 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/dynamic_rnn.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
-#include "framework/builder/tensor.h"
-#include "framework/builder/tensor_array.h"
+#include "framework/builder/tensor_array_layers.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/tensor/tensor.h"
 #include "tests/harness/sgd_training.h"

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "framework/autodiff/append_backward.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
@@ -22,7 +24,8 @@
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"

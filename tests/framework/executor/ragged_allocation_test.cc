@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "framework/builder/data.h"
-#include "framework/builder/math.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/ragged_feeds.h"
 

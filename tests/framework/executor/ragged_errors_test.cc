@@ -14,7 +14,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
 #include "framework/tensor/ragged.h"
 #include "framework/training/sequence_reader.h"

@@ -14,9 +14,9 @@
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/tensor/tensor.h"
 #include "tests/harness/error_text.h"
 

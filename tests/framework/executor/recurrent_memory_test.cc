@@ -15,10 +15,11 @@
 #include "framework/builder/optimizer/adagrad.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
 #include "framework/plan/loop.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

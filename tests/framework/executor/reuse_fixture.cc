@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "framework/analysis/aliasing.h"
+#include "framework/analysis/op_aliasing.h"
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"

@@ -16,14 +16,17 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/learning_rate.h"
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/step_counter.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/ir/op_role.h"
 #include "tests/framework/executor/reuse_fixture.h"
 #include "tests/harness/temp_directory.h"

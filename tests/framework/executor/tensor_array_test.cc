@@ -1,6 +1,4 @@
 // Programs with arrays of tensors.
-#include "framework/builder/tensor_array.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "framework/autodiff/append_backward.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
@@ -19,11 +18,14 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_array_layers.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/op/arguments.h"
 #include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/tensor/tensor.h"
 #include "tests/harness/error_text.h"
 

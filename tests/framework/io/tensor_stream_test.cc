@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/temp_directory.h"
 
 namespace skiff {

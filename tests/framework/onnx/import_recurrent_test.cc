@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/op_context.h"
 #include "tests/harness/error_text.h"
 

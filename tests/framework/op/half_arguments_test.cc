@@ -7,6 +7,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/registry.h"
 #include "tests/harness/error_text.h"
 

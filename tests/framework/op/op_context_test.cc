@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/infer_outputs.h"
 
 namespace skiff {
 namespace {

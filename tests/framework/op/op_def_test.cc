@@ -13,6 +13,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
 #include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/op/op_context.h"
 #include "tests/harness/error_text.h"
 

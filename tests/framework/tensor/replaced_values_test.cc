@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "framework/base/error.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 
 namespace skiff {
 namespace {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/str_cat.h"
+#include "memory/places.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {

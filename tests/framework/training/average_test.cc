@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/control.h"
 #include "framework/builder/data.h"
 #include "framework/builder/layer_call.h"
@@ -27,13 +28,15 @@
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "framework/transpiler/pass.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 

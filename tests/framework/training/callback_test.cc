@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/momentum.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/io/file.h"
 #include "framework/training/array_reader.h"
 #include "framework/training/reduce_on_plateau.h"

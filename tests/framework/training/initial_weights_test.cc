@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/builder/activation.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"

@@ -12,7 +12,7 @@
 #include "framework/executor/executor.h"
 #include "framework/io/inference_model.h"
 #include "framework/training/trainer.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "models/common/classifier_program.h"
 #include "models/mlp/mlp.h"
 #include "tests/harness/image_training.h"

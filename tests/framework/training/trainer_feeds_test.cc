@@ -8,10 +8,12 @@
 
 #include "framework/base/error.h"
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"

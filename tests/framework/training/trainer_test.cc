@@ -12,7 +12,7 @@
 #include "framework/base/error.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
 #include "framework/io/file_lock.h"

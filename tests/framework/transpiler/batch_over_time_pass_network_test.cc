@@ -7,13 +7,15 @@
 #include <vector>
 
 #include "framework/autodiff/append_backward.h"
+#include "framework/builder/activation.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/plan/loop.h"
 #include "framework/transpiler/batch_over_time_pass.h"

@@ -11,10 +11,12 @@
 #include "framework/builder/activation.h"
 #include "framework/builder/attention.h"
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/transpiler/fuse_attention_pass.h"
 #include "tests/framework/transpiler/bound_network.h"
 

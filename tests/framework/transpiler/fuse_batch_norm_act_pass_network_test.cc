@@ -4,8 +4,8 @@
 #include <string>
 
 #include "framework/builder/activation.h"
-#include "framework/builder/math.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/transpiler/fuse_batch_norm_act_pass.h"
 #include "tests/framework/transpiler/bound_network.h"
 

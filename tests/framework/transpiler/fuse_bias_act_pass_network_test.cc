@@ -7,8 +7,10 @@
 
 #include "framework/base/cpu_features.h"
 #include "framework/builder/activation.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/transpiler/fuse_bias_act_pass.h"
 #include "tests/framework/transpiler/bound_network.h"
 

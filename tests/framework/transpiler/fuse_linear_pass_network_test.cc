@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "framework/builder/activation.h"
-#include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/transpiler/fuse_linear_pass.h"
 #include "tests/framework/transpiler/bound_network.h"

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "framework/builder/activation.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/builder/transformer_encoder.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/transpiler/fuse_residual_layer_norm_pass.h"
 #include "tests/framework/transpiler/bound_network.h"
 

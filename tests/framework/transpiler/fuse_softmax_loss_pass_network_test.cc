@@ -10,7 +10,8 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/transpiler/fuse_softmax_loss_pass.h"
 #include "tests/framework/transpiler/bound_network.h"
 

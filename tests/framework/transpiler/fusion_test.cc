@@ -1,5 +1,5 @@
 // How patterns match. tiny_both stands for whatever a fusion makes.
-#include "framework/transpiler/fusion.h"
+#include "framework/transpiler/fusion_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

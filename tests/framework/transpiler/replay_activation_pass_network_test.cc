@@ -4,8 +4,8 @@
 
 #include "framework/base/element_count.h"
 #include "framework/builder/activation.h"
-#include "framework/builder/math.h"
 #include "framework/builder/nn.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/transpiler/replay_activation_pass.h"
 #include "tests/framework/transpiler/bound_network.h"
 

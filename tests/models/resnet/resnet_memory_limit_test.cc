@@ -11,6 +11,7 @@
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
 #include "memory/allocator.h"
+#include "memory/places.h"
 #include "models/common/classifier_program.h"
 #include "models/resnet/resnet.h"
 #include "tests/harness/array_tensor.h"

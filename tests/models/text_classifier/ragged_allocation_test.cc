@@ -11,7 +11,7 @@
 
 #include "framework/executor/executor.h"
 #include "framework/training/bound_feeds.h"
-#include "memory/allocator.h"
+#include "memory/places.h"
 #include "models/text_classifier/text_classifier.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/ragged_feeds.h"

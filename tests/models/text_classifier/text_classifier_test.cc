@@ -13,10 +13,10 @@
 
 #include "framework/builder/activation.h"
 #include "framework/builder/data.h"
-#include "framework/builder/math.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/sequence.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"

@@ -15,19 +15,19 @@
 namespace skiff {
 namespace {
 
-struct Sizes {
+struct Bf16ProductSizes {
   int64_t rows;
   int64_t depth;
   int64_t columns;
 };
 
-std::string Text(const Sizes& sizes) {
+std::string Text(const Bf16ProductSizes& sizes) {
   return StrCat(sizes.rows, " rows, depth ", sizes.depth, ", ", sizes.columns, " columns");
 }
 
 // All numbers of rows of a group and of columns of a panel, odd depths, several blocks, and none.
-std::vector<Sizes> AllSizes() {
-  std::vector<Sizes> all = {{5, 0, 20}, {0, 5, 20}, {5, 7, 0}, {300, 2000, 40}};
+std::vector<Bf16ProductSizes> AllSizes() {
+  std::vector<Bf16ProductSizes> all = {{5, 0, 20}, {0, 5, 20}, {5, 7, 0}, {300, 2000, 40}};
   for (int64_t rows = 1; rows <= 30; ++rows) all.push_back({rows, 9, 35});
   for (int64_t columns = 1; columns <= 66; ++columns) all.push_back({7, 10, columns});
   for (const int64_t depth : {1, 2, 31, 32, 33, 511, 512, 513, 1100}) {
@@ -42,7 +42,7 @@ size_t At(int64_t i) { return static_cast<size_t>(i); }
 class Product {
  public:
   // Small integers, whose sums are exact in float32 in any order, or others, which are rounded.
-  explicit Product(const Sizes& sizes, bool is_exact = true)
+  explicit Product(const Bf16ProductSizes& sizes, bool is_exact = true)
       : sizes_(sizes),
         product_(sizes.depth, sizes.columns),
         packed_(At(product_.bytes()) / sizeof(uint32_t)),
@@ -128,7 +128,7 @@ class Product {
     return wide;
   }
 
-  Sizes sizes_;
+  Bf16ProductSizes sizes_;
   Bf16Product product_;
   std::vector<uint32_t> packed_;
   std::vector<BFloat16> a_;
@@ -143,7 +143,7 @@ class Bf16ProductTest : public ::testing::Test {
 };
 
 TEST_F(Bf16ProductTest, IsTheProductAndLeavesTheRestAlone) {
-  for (const Sizes& sizes : AllSizes()) {
+  for (const Bf16ProductSizes& sizes : AllSizes()) {
     Product product(sizes);
     EXPECT_EQ(product.Multiply<BFloat16>(), product.Expected<BFloat16>()) << Text(sizes);
     EXPECT_EQ(product.Multiply<float>(), product.Expected<float>()) << Text(sizes);
@@ -151,7 +151,7 @@ TEST_F(Bf16ProductTest, IsTheProductAndLeavesTheRestAlone) {
 }
 
 TEST_F(Bf16ProductTest, TakesTransposesAndColumns) {
-  for (const Sizes& sizes : AllSizes()) {
+  for (const Bf16ProductSizes& sizes : AllSizes()) {
     Product product(sizes);
     EXPECT_EQ(product.MultiplyTransposed(), product.Expected<BFloat16>()) << Text(sizes);
     product.PackByColumns();
@@ -160,7 +160,7 @@ TEST_F(Bf16ProductTest, TakesTransposesAndColumns) {
 }
 
 TEST_F(Bf16ProductTest, ScalesAndAddsBeforeItRounds) {
-  for (const Sizes& sizes : AllSizes()) {
+  for (const Bf16ProductSizes& sizes : AllSizes()) {
     std::vector<BFloat16> bias;
     for (int64_t j = 0; j < sizes.columns; ++j) bias.emplace_back(static_cast<float>(j % 9) / 4);
     Product product(sizes);
@@ -201,7 +201,7 @@ TEST_F(Bf16ProductTest, TakesDenormalsAsZeros) {
 
 TEST_F(Bf16ProductTest, KeepsWhatIsNotFiniteInItsRowsAndColumns) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const Sizes sizes = {20, 9, 40};
+  const Bf16ProductSizes sizes = {20, 9, 40};
   const int64_t row = sizes.columns + Product::kGap;
   Product product(sizes);
   const std::vector<float> finite = product.Multiply<BFloat16>();

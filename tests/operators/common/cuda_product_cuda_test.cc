@@ -22,6 +22,7 @@
 #include "framework/tensor/tensor.h"
 #include "memory/cuda_device.h"
 #include "memory/device.h"
+#include "memory/places.h"
 #include "operators/common/cuda/cuda_product.h"
 #include "operators/common/half.h"
 #include "tests/harness/emulated_cuda.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "operators/common/half_arrays.h"
 #include "tests/harness/instruction_set.h"
 
 namespace skiff {

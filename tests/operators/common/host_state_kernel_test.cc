@@ -15,6 +15,7 @@
 #include "framework/op/host_slots.h"
 #include "framework/tensor/tensor.h"
 #include "memory/device.h"
+#include "memory/places.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/error_text.h"
 

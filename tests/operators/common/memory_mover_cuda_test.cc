@@ -11,6 +11,7 @@
 #include "framework/op/registry.h"
 #include "framework/tensor/tensor.h"
 #include "memory/device.h"
+#include "memory/places.h"
 #include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
 #include "tests/harness/error_text.h"

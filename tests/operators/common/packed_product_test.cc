@@ -113,7 +113,7 @@ class PackedProductTest : public testing::Test {
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(PackedProductTest, Types);
 
-struct Sizes {
+struct PackedProductSizes {
   int64_t rows;
   int64_t depth;
   int64_t columns;
@@ -121,8 +121,8 @@ struct Sizes {
 
 // One row, all sizes of a group of rows and of two, one block and three; parts of a vector and of a
 // panel, several panels; one part of the depth, and three.
-std::vector<Sizes> AllSizes() {
-  std::vector<Sizes> all;
+std::vector<PackedProductSizes> AllSizes() {
+  std::vector<PackedProductSizes> all;
   for (int64_t rows = 1; rows <= 29; ++rows) all.push_back({rows, 9, 35});
   for (int64_t columns = 1; columns <= 66; ++columns) all.push_back({7, 10, columns});
   for (int64_t rows : {1, 6, 32, 168, 169, 400}) all.push_back({rows, 600, 70});
@@ -130,13 +130,13 @@ std::vector<Sizes> AllSizes() {
   return all;
 }
 
-std::string Text(const Sizes& sizes) {
+std::string Text(const PackedProductSizes& sizes) {
   return std::to_string(sizes.rows) + " rows, depth " + std::to_string(sizes.depth) + ", " +
          std::to_string(sizes.columns) + " columns";
 }
 
 TYPED_TEST(PackedProductTest, IsTheProductAndLeavesTheRestAlone) {
-  for (const Sizes& sizes : AllSizes()) {
+  for (const PackedProductSizes& sizes : AllSizes()) {
     const Product<TypeParam> product(sizes.rows, sizes.depth, sizes.columns);
     EXPECT_EQ(product.Multiply(), product.AllExpected()) << Text(sizes);
     EXPECT_EQ(product.Multiply(/*add=*/true), product.AllExpected(/*add=*/true)) << Text(sizes);
@@ -144,7 +144,7 @@ TYPED_TEST(PackedProductTest, IsTheProductAndLeavesTheRestAlone) {
 }
 
 TYPED_TEST(PackedProductTest, TakesRowsFromPointersTransposesAndColumns) {
-  for (const Sizes& sizes : AllSizes()) {
+  for (const PackedProductSizes& sizes : AllSizes()) {
     Product<TypeParam> product(sizes.rows, sizes.depth, sizes.columns);
     const std::vector<TypeParam> expected = product.AllExpected(false, 0, 0);
     EXPECT_EQ(product.MultiplyTransposed(), expected) << Text(sizes);
@@ -162,9 +162,9 @@ TYPED_TEST(PackedProductTest, TakesRowsFromPointersTransposesAndColumns) {
 // With the bits of an addition that follows.
 TYPED_TEST(PackedProductTest, AddsABiasToEachRow) {
   constexpr int64_t kGap = 3;
-  std::vector<Sizes> all = AllSizes();
+  std::vector<PackedProductSizes> all = AllSizes();
   all.push_back({5, 0, 20});
-  for (const Sizes& sizes : all) {
+  for (const PackedProductSizes& sizes : all) {
     std::vector<TypeParam> bias;
     for (int64_t j = 0; j < sizes.columns; ++j)
       bias.push_back(static_cast<TypeParam>(std::cos(static_cast<double>(j))));

@@ -1,5 +1,6 @@
 // The arguments that the ops of the family refuse, and their messages.
 #include "framework/op/grad.h"
+#include "framework/op/infer_outputs.h"
 #include "operators/math/math_ops.h"
 #include "tests/operators/refused_op.h"
 

@@ -22,7 +22,7 @@
 
 #include "framework/base/cpu_features.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/philox.h"
 #include "operators/nn/nn_ops.h"

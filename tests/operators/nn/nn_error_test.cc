@@ -1,6 +1,7 @@
 // The arguments that the ops of the family refuse, and their messages.
 #include <gmock/gmock.h>
 
+#include "framework/op/infer_outputs.h"
 #include "operators/nn/nn_ops.h"
 #include "tests/operators/refused_op.h"
 

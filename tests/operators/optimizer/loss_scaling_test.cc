@@ -17,6 +17,7 @@
 #include "framework/op/registry.h"
 #include "memory/cuda_device.h"
 #include "memory/device.h"
+#include "memory/places.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"

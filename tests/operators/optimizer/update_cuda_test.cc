@@ -18,6 +18,7 @@
 #include "framework/op/registry.h"
 #include "memory/cuda_device.h"
 #include "memory/device.h"
+#include "memory/places.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/prepared_op.h"

@@ -18,7 +18,7 @@ struct Decoder {
   bool has_query_bias = true;
 };
 
-struct Sizes {
+struct DecoderSizes {
   int64_t hidden;
   int64_t width;      // of the encoder's states
   int64_t key_width;  // of queries and keys
@@ -161,8 +161,9 @@ Arrays AttentionDecoderReference(const Decoder& decoder, const Arrays& inputs) {
 }
 
 // A decoder of words of these numbers over sentences of those numbers of tokens.
-OpCase AttentionDecoderCase(const std::string& name, const Decoder& decoder, const Sizes& sizes,
-                            const std::vector<int64_t>& words, const std::vector<int64_t>& tokens) {
+OpCase AttentionDecoderCase(const std::string& name, const Decoder& decoder,
+                            const DecoderSizes& sizes, const std::vector<int64_t>& words,
+                            const std::vector<int64_t>& tokens) {
   OpCase op_case;
   op_case.name = name;
   op_case.type = "attention_decoder";
@@ -211,13 +212,13 @@ OpCase AttentionDecoderCase(const std::string& name, const Decoder& decoder, con
 }  // namespace
 
 void AddAttentionDecoderCases(CaseList& cases) {
-  const Sizes small{.hidden = 3, .width = 4, .key_width = 5};
+  const DecoderSizes small{.hidden = 3, .width = 4, .key_width = 5};
   const std::vector<int64_t> words = {2, 4, 1, 2}, tokens = {3, 1, 5, 2};
   for (const char* cell : {"gru", "lstm"}) {
     for (const char* score : {"additive", "dot"}) {
       const std::string name = std::string(cell) + "_" + score;
       const Decoder decoder{.cell = cell, .score = score};
-      const auto add = [&](const char* what, const Decoder& of, const Sizes& sizes,
+      const auto add = [&](const char* what, const Decoder& of, const DecoderSizes& sizes,
                            const std::vector<int64_t>& lengths,
                            const std::vector<int64_t>& source_lengths) {
         cases.push_back(AttentionDecoderCase(name + what, of, sizes, lengths, source_lengths));

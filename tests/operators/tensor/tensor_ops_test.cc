@@ -11,6 +11,7 @@
 
 #include "framework/base/error.h"
 #include "framework/op/grad.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/registry.h"
 #include "operators/tensor/kernels/tensor_text.h"
 #include "tests/harness/foreign_locale.h"

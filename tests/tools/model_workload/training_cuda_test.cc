@@ -12,6 +12,7 @@
 
 #include "framework/analysis/ops_on_host.h"
 #include "framework/base/error.h"
+#include "memory/places.h"
 #include "skiff/skiff.h"
 #include "tools/model_workload/model_workload.h"
 

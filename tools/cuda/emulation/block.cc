@@ -10,7 +10,6 @@
 
 #include "tools/cuda/emulation/device.h"
 #include "tools/cuda/emulation/failures.h"
-#include "tools/cuda/emulation/memory.h"
 #include "tools/cuda/emulation/options.h"
 
 namespace skiff::cuda_emulation {
@@ -416,7 +415,6 @@ void RunLaunch(const KernelCall& call) {
   const bool is_backwards = is_shuffled && drawn / 8 % 2 != 0;
   const uint64_t first = is_shuffled ? drawn / 16 % count : 0;
   block.races().BeginLaunch();
-  DeviceMemory::Get().Open();
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t linear = (is_backwards ? first + count - i : first + i) % count;
     const uint3 index = {static_cast<unsigned>(linear % grid.x),

@@ -21,7 +21,7 @@ namespace skiff::cuda_emulation {
 
 // Runs all blocks of a launch on the calling thread of the CPU, one after the other in an order
 // that is drawn. If a thread does something wrong, the mistake is reported (failures.h), and the
-// rest of the launch doesn't run. Leaves the device's memory open (DeviceMemory::Open).
+// rest of the launch doesn't run. The caller has opened the device's memory (DeviceMemory::Open).
 void RunLaunch(const KernelCall& call);
 
 // Runs blocks, one after the other, and keeps their stacks and shared memory from one to the next.

@@ -129,7 +129,10 @@ void GiveToStream(const KernelCall& call) {
   } else if (shared_bytes > size_t{48} << 10) {
     Remember(cudaErrorInvalidValue);
   } else {
-    Remember(Give(stream, [call] { RunLaunch(call); }));
+    Remember(Give(stream, [call] {
+      DeviceMemory::Get().Open();
+      RunLaunch(call);
+    }));
   }
 }
 

@@ -176,7 +176,7 @@ cublasStatus_t SetPreference(cublasLtMatmulPreference_t preference,
 // ---- products
 
 // As a kernel gets it.
-struct Sizes {
+struct ProductSizes {
   Layout a;
   Layout b;
   Layout c;  // and D
@@ -223,7 +223,7 @@ bool IsSame(const Layout& c, const Layout& d) {
 
 // Checks all that the descriptors say of each other.
 cublasStatus_t SizesOf(const void* product, const void* a, const void* b, const void* c,
-                       const void* d, Sizes* sizes) {
+                       const void* d, ProductSizes* sizes) {
   const auto found = LiveObjects<Product>::Get(product);
   const auto found_a = LiveObjects<Layout>::Get(a);
   const auto found_b = LiveObjects<Layout>::Get(b);
@@ -269,7 +269,7 @@ struct Algorithm {
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
-uint64_t ProblemOf(const Sizes& sizes) {
+uint64_t ProblemOf(const ProductSizes& sizes) {
   uint64_t hash = 0;
   const auto add = [&hash](int64_t number) {
     hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3 + 1;
@@ -298,7 +298,7 @@ cublasStatus_t Choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
       count == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  Sizes sizes;
+  ProductSizes sizes;
   const cublasStatus_t status = SizesOf(product, a, b, c, d, &sizes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   // Sums in place are added in the order in which they are done, which Skiff mustn't allow, and
@@ -335,8 +335,8 @@ __global__ void Overwrite(unsigned char* workspace, int64_t bytes) {
 
 // D = alpha · op(A) · op(B) + beta · C + bias. C isn't read if beta is 0.
 template <typename T, typename Result>
-__global__ void Multiply(Sizes sizes, WideType<T> alpha, const T* a, const T* b, WideType<T> beta,
-                         const Result* c, Result* d) {
+__global__ void Multiply(ProductSizes sizes, WideType<T> alpha, const T* a, const T* b,
+                         WideType<T> beta, const Result* c, Result* d) {
   using Wide = WideType<Result>;
   const int64_t matrix = sizes.c.rows * sizes.c.columns;
   const int64_t count = matrix * sizes.c.batches;
@@ -369,7 +369,7 @@ __global__ void Multiply(Sizes sizes, WideType<T> alpha, const T* a, const T* b,
 }
 
 template <typename T, typename Result>
-cublasStatus_t Launch(const Sizes& sizes, const void* alpha, const void* a, const void* b,
+cublasStatus_t Launch(const ProductSizes& sizes, const void* alpha, const void* a, const void* b,
                       const void* beta, const void* c, void* d, cudaStream_t stream) {
   constexpr int64_t kThreads = 128;
   constexpr int64_t kMostBlocks = 16;
@@ -393,7 +393,7 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, c
                         cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
                         const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t bytes,
                         cudaStream_t stream) {
-  Sizes sizes;
+  ProductSizes sizes;
   const cublasStatus_t status = SizesOf(product, a_layout, b_layout, c_layout, d_layout, &sizes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   // The library would look for one now, with a workspace of its own choice.

@@ -195,7 +195,7 @@ struct Triple {
 };
 
 // As a kernel gets it. An image has a depth of 1.
-struct Sizes {
+struct ConvolutionSizes {
   int type;  // of the numbers
   int64_t batch;
   int64_t groups;
@@ -220,15 +220,15 @@ Triple AlongAxes(const int* numbers, int axes, int64_t missing) {
   return {axes == 3 ? numbers[0] : missing, numbers[axes - 2], numbers[axes - 1]};
 }
 
-int64_t InputElements(const Sizes& sizes) {
+int64_t InputElements(const ConvolutionSizes& sizes) {
   return sizes.batch * sizes.groups * sizes.inputs * Count(sizes.input);
 }
 
-int64_t FilterElements(const Sizes& sizes) {
+int64_t FilterElements(const ConvolutionSizes& sizes) {
   return sizes.groups * sizes.outputs * sizes.inputs * Count(sizes.filter);
 }
 
-int64_t OutputElements(const Sizes& sizes) {
+int64_t OutputElements(const ConvolutionSizes& sizes) {
   return sizes.batch * sizes.groups * sizes.outputs * Count(sizes.output);
 }
 
@@ -259,7 +259,7 @@ Operands OperandsOf(Pass pass, Pointer first, Pointer second, Pointer result) {
 }
 
 // Checks all that the descriptors say of each other.
-int SizesOf(const Operands& descriptors, Pointer convolution, Sizes* sizes) {
+int SizesOf(const Operands& descriptors, Pointer convolution, ConvolutionSizes* sizes) {
   const auto input = LiveObjects<Tensor>::Get(descriptors.input);
   const auto filter = LiveObjects<Filter>::Get(descriptors.filter);
   const auto output = LiveObjects<Tensor>::Get(descriptors.output);
@@ -348,12 +348,12 @@ constexpr size_t kWinogradBytes = 520;
 constexpr size_t kHugeBytes = size_t{1} << 30;
 
 // More than framework/op/kernel_choice.h calls modest, and little enough to be written quickly.
-size_t ImmodestBytes(const Sizes& sizes) {
+size_t ImmodestBytes(const ConvolutionSizes& sizes) {
   const int64_t elements = InputElements(sizes) + FilterElements(sizes) + OutputElements(sizes);
   return sizeof(Word) * static_cast<size_t>(3 * elements + (1 << 19) + (1 << 13));
 }
 
-bool HasWinograd(const Sizes& sizes) {
+bool HasWinograd(const ConvolutionSizes& sizes) {
   const auto is = [](const Triple& numbers, int64_t z, int64_t y, int64_t x) {
     return numbers.z == z && numbers.y == y && numbers.x == x;
   };
@@ -361,7 +361,7 @@ bool HasWinograd(const Sizes& sizes) {
          is(sizes.stride, 1, 1, 1) && is(sizes.dilation, 1, 1, 1);
 }
 
-int64_t Sum(const Sizes& sizes) {
+int64_t Sum(const ConvolutionSizes& sizes) {
   int64_t sum = sizes.batch + sizes.groups + sizes.inputs + sizes.outputs;
   for (const Triple& extents : {sizes.input, sizes.filter}) {
     sum += extents.z + extents.y + extents.x;
@@ -382,7 +382,7 @@ Algorithm& Offer(int number, size_t bytes, int math, std::vector<Algorithm>* off
 int FftOf(Pass pass) { return pass == Pass::kForward ? kFftForward : kFftBackward; }
 
 // Of half: one product of matrices that adds in a fixed order, behind what mustn't run.
-std::vector<Algorithm> OffersOfHalf(Pass pass, const Sizes& sizes) {
+std::vector<Algorithm> OffersOfHalf(Pass pass, const ConvolutionSizes& sizes) {
   const int64_t sum = Sum(sizes);
   constexpr int kUnordered = 0;
   constexpr int kProduct = 1;
@@ -401,7 +401,7 @@ std::vector<Algorithm> OffersOfHalf(Pass pass, const Sizes& sizes) {
 }
 
 // The fastest first, as cuDNN would estimate it. Empty: it has no convolution of these sizes.
-std::vector<Algorithm> Offers(Pass pass, const Sizes& sizes) {
+std::vector<Algorithm> Offers(Pass pass, const ConvolutionSizes& sizes) {
   const int64_t sum = Sum(sizes);
   if (sum % 11 == 6) return {};
   if (IsHalfType(sizes.type)) return OffersOfHalf(pass, sizes);
@@ -432,13 +432,13 @@ std::vector<Algorithm> Offers(Pass pass, const Sizes& sizes) {
 }
 
 // Returns what was offered for these sizes under this number, if anything was.
-std::optional<Algorithm> OfferOf(Pass pass, const Sizes& sizes, int number) {
+std::optional<Algorithm> OfferOf(Pass pass, const ConvolutionSizes& sizes, int number) {
   const std::vector<Algorithm> offers = Offers(pass, sizes);
   const auto found = std::ranges::find(offers, number, &Algorithm::algorithm);
   return found == offers.end() ? std::nullopt : std::optional(*found);
 }
 
-bool MayRun(Pass pass, const Sizes& sizes, const Algorithm& algorithm) {
+bool MayRun(Pass pass, const ConvolutionSizes& sizes, const Algorithm& algorithm) {
   constexpr size_t kMostBytes = size_t{512} << 20;
   if (algorithm.determinism != kDeterministic || algorithm.memory > kMostBytes ||
       algorithm.math == kRoundToTensorCores) {
@@ -455,7 +455,7 @@ int Choose(Pointer handle, Pointer first, Pointer second, Pointer convolution, P
       algorithms == nullptr) {
     return kBadParam;
   }
-  Sizes sizes;
+  ConvolutionSizes sizes;
   const int status = SizesOf(OperandsOf(kPass, first, second, result), convolution, &sizes);
   if (status != kSuccess) return status;
   const std::vector<Algorithm> offers = Offers(kPass, sizes);
@@ -470,7 +470,7 @@ template <Pass kPass>
 int WorkspaceBytes(Pointer handle, Pointer first, Pointer second, Pointer convolution,
                    Pointer result, int number, size_t* bytes) {
   if (!LiveObjects<Handle>::Get(handle) || bytes == nullptr) return kBadParam;
-  Sizes sizes;
+  ConvolutionSizes sizes;
   const int status = SizesOf(OperandsOf(kPass, first, second, result), convolution, &sizes);
   if (status != kSuccess) return status;
   const std::optional<Algorithm> algorithm = OfferOf(kPass, sizes, number);
@@ -493,7 +493,7 @@ __device__ int64_t IndexOf(const Triple& extents, const Triple& point) {
 }
 
 // The point of the input, or of its padding, that a tap of the filter meets at an output.
-__device__ Triple InputAt(const Sizes& sizes, const Triple& output, const Triple& tap) {
+__device__ Triple InputAt(const ConvolutionSizes& sizes, const Triple& output, const Triple& tap) {
   return {output.z * sizes.stride.z - sizes.padding.z + tap.z * sizes.dilation.z,
           output.y * sizes.stride.y - sizes.padding.y + tap.y * sizes.dilation.y,
           output.x * sizes.stride.x - sizes.padding.x + tap.x * sizes.dilation.x};
@@ -505,7 +505,7 @@ __device__ int64_t Quotient(int64_t distance, int64_t stride) {
 }
 
 // The output at which the tap meets the point of the input. Outside of all outputs: there is none.
-__device__ Triple OutputAt(const Sizes& sizes, const Triple& input, const Triple& tap) {
+__device__ Triple OutputAt(const ConvolutionSizes& sizes, const Triple& input, const Triple& tap) {
   return {Quotient(input.z + sizes.padding.z - tap.z * sizes.dilation.z, sizes.stride.z),
           Quotient(input.y + sizes.padding.y - tap.y * sizes.dilation.y, sizes.stride.y),
           Quotient(input.x + sizes.padding.x - tap.x * sizes.dilation.x, sizes.stride.x)};
@@ -521,8 +521,8 @@ __device__ void ForEachPoint(const Triple& extents, const Visit& visit) {
 }
 
 template <typename T>
-__device__ double Dot(const Sizes& sizes, int64_t count, const T* a, int64_t a_step, const T* b,
-                      int64_t b_step) {
+__device__ double Dot(const ConvolutionSizes& sizes, int64_t count, const T* a, int64_t a_step,
+                      const T* b, int64_t b_step) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     sum += FactorOf(a[i * a_step], sizes.rounds_to_tf32) *
@@ -534,7 +534,8 @@ __device__ double Dot(const Sizes& sizes, int64_t count, const T* a, int64_t a_s
 // Each of the next three returns an element of its pass's result.
 
 template <typename T>
-__device__ double Output(const Sizes& sizes, int64_t element, const T* input, const T* filter) {
+__device__ double Output(const ConvolutionSizes& sizes, int64_t element, const T* input,
+                         const T* filter) {
   const int64_t points = Count(sizes.output);
   const int64_t channels = sizes.groups * sizes.outputs;
   const Triple output = PointAt(sizes.output, element % points);
@@ -553,7 +554,7 @@ __device__ double Output(const Sizes& sizes, int64_t element, const T* input, co
 }
 
 template <typename T>
-__device__ double InputGradient(const Sizes& sizes, int64_t element, const T* filter,
+__device__ double InputGradient(const ConvolutionSizes& sizes, int64_t element, const T* filter,
                                 const T* gradient) {
   const int64_t points = Count(sizes.input);
   const int64_t channels = sizes.groups * sizes.inputs;
@@ -574,7 +575,7 @@ __device__ double InputGradient(const Sizes& sizes, int64_t element, const T* fi
 }
 
 template <typename T>
-__device__ double FilterGradient(const Sizes& sizes, int64_t element, const T* input,
+__device__ double FilterGradient(const ConvolutionSizes& sizes, int64_t element, const T* input,
                                  const T* gradient) {
   const int64_t taps = Count(sizes.filter);
   const Triple tap = PointAt(sizes.filter, element % taps);
@@ -594,7 +595,7 @@ __device__ double FilterGradient(const Sizes& sizes, int64_t element, const T* i
 }
 
 template <typename T>
-__device__ double Element(Pass pass, const Sizes& sizes, int64_t element, const T* first,
+__device__ double Element(Pass pass, const ConvolutionSizes& sizes, int64_t element, const T* first,
                           const T* second) {
   switch (pass) {
     case Pass::kForward:
@@ -609,7 +610,7 @@ __device__ double Element(Pass pass, const Sizes& sizes, int64_t element, const 
 
 struct Run {
   Pass pass;
-  Sizes sizes;
+  ConvolutionSizes sizes;
   const void* first;
   const void* second;
   void* result;
@@ -639,7 +640,7 @@ __global__ void Convolve(Run run) {
   }
 }
 
-int64_t ResultsOf(Pass pass, const Sizes& sizes) {
+int64_t ResultsOf(Pass pass, const ConvolutionSizes& sizes) {
   switch (pass) {
     case Pass::kForward:
       return OutputElements(sizes);
@@ -689,7 +690,7 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
       second == nullptr || result == nullptr) {
     return kBadParam;
   }
-  Sizes sizes;
+  ConvolutionSizes sizes;
   const int status =
       SizesOf(OperandsOf(kPass, first_descriptor, second_descriptor, result_descriptor),
               convolution, &sizes);

@@ -1,9 +1,9 @@
-#include "framework/builder/metric.h"
+#include "framework/builder/metric_layers.h"
 
 #include <utility>
 
 #include "framework/builder/layer_call.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 
 namespace skiff::layers {
 

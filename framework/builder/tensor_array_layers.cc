@@ -1,9 +1,9 @@
-#include "framework/builder/tensor_array.h"
+#include "framework/builder/tensor_array_layers.h"
 
 #include <utility>
 
 #include "framework/builder/layer_call.h"
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {

@@ -1,10 +1,11 @@
-#include "memory/device.h"
+#include "memory/places.h"
 
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "framework/base/error.h"
+#include "memory/cpu_allocator.h"
 #include "memory/cuda_device.h"
 
 namespace skiff {
@@ -22,6 +23,14 @@ AddedDevices& Added() {
 }
 
 }  // namespace
+
+Allocator& AllocatorOf(Place place) {
+  if (place.is_cpu()) {
+    SKIFF_ENFORCE(place.index == 0, kInvalidArgument, "there is no place cpu:", place.index);
+    return CpuAllocator();
+  }
+  return DeviceOf(place).allocator();
+}
 
 Device& DeviceOf(Place place) {
   SKIFF_ENFORCE(!place.is_cpu(), kInvalidArgument, "place ", place, ": expected a device");

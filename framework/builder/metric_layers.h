@@ -1,10 +1,10 @@
-// Metrics inside the program. What all layers throw: activation.h.
+// Metrics inside the program. What all layers throw: layers.h.
 #pragma once
 
 #include <cstdint>
 #include <source_location>
 
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {

@@ -1,4 +1,4 @@
-#include "operators/common/half.h"
+#include "operators/common/half_arrays.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -6,9 +6,10 @@
 
 #include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
+#include "operators/common/half.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/common/half.cc"
+#define HWY_TARGET_INCLUDE "operators/common/half_arrays.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "operators/common/cpu/half_lanes-inl.h"

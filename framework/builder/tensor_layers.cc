@@ -1,11 +1,11 @@
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 
 #include <cmath>
 #include <utility>
 
+#include "framework/builder/elementwise.h"
 #include "framework/builder/fill_value.h"
 #include "framework/builder/layer_call.h"
-#include "framework/builder/math.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {
@@ -57,23 +57,13 @@ std::vector<Variable> AppendForParts(const LayerCall& call, Op op, size_t parts,
   return outputs;
 }
 
-// Returns a variable of the main program with the values that the initializer would give a
-// parameter.
-Variable Filled(const char* type, const std::vector<int64_t>& dims, DType dtype,
-                const Initializer& initializer, const Site& site) {
-  const LayerCall call(type, "", site);
-  const Variable out =
-      call.AppendFor(initializer.Make({.name = call.name(), .dtype = dtype, .dims = dims}));
-  out.StopGradient();
-  return out;
-}
-
-// Does the same with the shape and dtype of x.
+// Returns FilledVariable with the shape and dtype of x.
 Variable DrawnLike(const char* type, const Variable& x, const Initializer& initializer,
                    const Site& site) {
   const LayerCall call(type, "", site);
   call.CheckedName(x);
-  if (Shape(x.dims()).is_known()) return Filled(type, x.dims(), x.dtype(), initializer, site);
+  if (Shape(x.dims()).is_known())
+    return FilledVariable(type, x.dims(), x.dtype(), initializer, site);
   Op op = initializer.Make({.name = call.name(), .dtype = x.dtype()});
   op.SetInput("ShapeTensor", {ShapeOf(x, site).name()});
   const Variable out = call.AppendFor(std::move(op));
@@ -86,7 +76,7 @@ Variable DrawnLike(const char* type, const Variable& x, const Initializer& initi
 template <typename T>
 Variable AssignedValue(const std::vector<int64_t>& dims, const std::vector<T>& values,
                        const Site& site) {
-  return Filled("assign_value", dims, kDTypeOf<T>, initializer::FromArray(values), site);
+  return FilledVariable("assign_value", dims, kDTypeOf<T>, initializer::FromArray(values), site);
 }
 
 std::vector<Variable> SplitInto(const LayerCall& call, const Variable& x, size_t parts, Op op) {
@@ -112,7 +102,7 @@ Variable WithoutGradient(Variable x) {
 }  // namespace
 
 Variable FillConstant(const std::vector<int64_t>& dims, DType dtype, double value, Site site) {
-  return Filled("fill_constant", dims, dtype, initializer::Constant(value), site);
+  return FilledVariable("fill_constant", dims, dtype, initializer::Constant(value), site);
 }
 
 Variable FillConstantBatchSizeLike(const Variable& input, const std::vector<int64_t>& dims,
@@ -168,19 +158,19 @@ Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<int64_t
 
 Variable UniformRandom(const std::vector<int64_t>& dims, const initializer::UniformOptions& options,
                        DType dtype, Site site) {
-  return Filled("uniform_random", dims, dtype, initializer::Uniform(options), site);
+  return FilledVariable("uniform_random", dims, dtype, initializer::Uniform(options), site);
 }
 
 Variable GaussianRandom(const std::vector<int64_t>& dims, const initializer::NormalOptions& options,
                         DType dtype, Site site) {
-  return Filled("gaussian_random", dims, dtype, initializer::Normal(options), site);
+  return FilledVariable("gaussian_random", dims, dtype, initializer::Normal(options), site);
 }
 
 Variable TruncatedGaussianRandom(const std::vector<int64_t>& dims,
                                  const initializer::NormalOptions& options, DType dtype,
                                  Site site) {
-  return Filled("truncated_gaussian_random", dims, dtype, initializer::TruncatedNormal(options),
-                site);
+  return FilledVariable("truncated_gaussian_random", dims, dtype,
+                        initializer::TruncatedNormal(options), site);
 }
 
 Variable ZerosLike(const Variable& x, Site site) {

@@ -1,4 +1,4 @@
-// Making, reshaping, joining and cutting tensors. What all layers throw: activation.h.
+// Making, reshaping, joining and cutting tensors. What all layers throw: layers.h.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/builder/activation.h"
 #include "framework/builder/initializer.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {

@@ -1,4 +1,4 @@
-#include "framework/builder/tensor.h"
+#include "framework/builder/tensor_layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/sgd.h"
 #include "framework/builder/program_guard.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
 #include "tests/harness/error_text.h"

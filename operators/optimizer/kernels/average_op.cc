@@ -1,4 +1,4 @@
-#include "operators/optimizer/kernels/average.h"
+#include "operators/optimizer/kernels/average_op.h"
 
 #include <string_view>
 #include <utility>

@@ -13,7 +13,7 @@ namespace skiff {
 // at a time, so that rounding errors stay small; the order depends only on `rows`. Sums of half are
 // rounded once.
 template <typename From, typename T>
-void SumRows(const From* matrix, int64_t rows, int64_t stride, int64_t columns, T* sums) {
+void AddUpColumns(const From* matrix, int64_t rows, int64_t stride, int64_t columns, T* sums) {
   using Wide = WideType<T>;
   constexpr int64_t kRows = 64;
   constexpr int64_t kColumns = 64;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "framework/op/arguments.h"
-#include "operators/sequence/kernels/attention.h"
 #include "operators/sequence/kernels/sequence_rows.h"
+#include "operators/sequence/kernels/token_attention.h"
 
 namespace skiff {
 

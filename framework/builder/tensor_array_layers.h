@@ -1,5 +1,5 @@
 // Arrays of tensors: lists that loops fill and read, element by element. What all layers throw:
-// activation.h.
+// layers.h.
 //
 // An array is empty when a run begins, and one that the body of a loop makes when an iteration
 // begins. Its elements have one dtype and rank; rows and LoD may differ. Gradients flow through
@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "framework/base/dtype.h"
-#include "framework/builder/activation.h"
+#include "framework/builder/layers.h"
 #include "framework/builder/variable.h"
 
 namespace skiff::layers {

@@ -1,4 +1,4 @@
-#include "operators/sequence/kernels/attention.h"
+#include "operators/sequence/kernels/token_attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "operators/sequence/kernels/used_functions.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "operators/sequence/kernels/attention.cc"
+#define HWY_TARGET_INCLUDE "operators/sequence/kernels/token_attention.cc"
 #include "hwy/foreach_target.h"
 #include "operators/common/cpu/simd_math-inl.h"
 
