@@ -7,6 +7,7 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/executor/block_lowering.h"
+#include "framework/executor/emit_gradient.h"
 #include "framework/executor/known_contents.h"
 #include "framework/executor/loop_lowering.h"
 #include "framework/tensor/dims_agree.h"
@@ -18,7 +19,7 @@ namespace {
 class SegmentLowering {
  public:
   SegmentLowering(const LoweringInputs& inputs, const Program& program)
-      : inputs_(inputs), block_(inputs, *program.root()) {}
+      : inputs_(inputs), block_(inputs, *program.root(), LowerLoop) {}
 
   Segment Run(const std::vector<std::pair<std::string, TensorMeta>>& feeds,
               const std::vector<std::string>& fetches, size_t first_op) {
