@@ -19,7 +19,7 @@ bool CanMakeForHost(const OpRegistry& registry, const Plan& plan, const Instruct
 // Moves the whole body to the CPU.
 void MoveBodyToCpu(Plan* body);
 
-// Decides the places in a body on a device, whose halves are still one line: the host keeps what it
+// Decides the places in a joint body on a device, before it is cut in two: the host keeps what it
 // must know while it issues an iteration, such as counters and the condition of the loop, and runs
 // the ops that make it. All of these must work on single elements, so that the host needn't wait
 // for the device. Otherwise returns false and changes nothing.

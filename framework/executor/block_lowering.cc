@@ -8,6 +8,7 @@
 #include "framework/analysis/running_state.h"
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/executor/loop_lowering.h"
 #include "framework/executor/row_counts.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/evaluation.h"
@@ -38,12 +39,10 @@ TensorMeta MetaOfHeld(const Tensor& tensor) {
                      : std::make_shared<const LoDGroup>(LoDGroup{.offsets = tensor.lod()})};
 }
 
-BlockLowering::BlockLowering(const LoweringInputs& inputs, const Block& block,
-                             LowerBlockOp lower_block_op, Capture capture)
+BlockLowering::BlockLowering(const LoweringInputs& inputs, const Block& block, Capture capture)
     : inputs_(inputs),
       block_(&block),
       first_block_(&block),
-      lower_block_op_(lower_block_op),
       capture_(std::move(capture)),
       contents_(inputs.registry, &plan_) {
   plan_.place = inputs.place;
@@ -155,7 +154,7 @@ void BlockLowering::AddOp(const Op& given, size_t position) {
   if (given.type == "fetch") return;
   const OpDef& def = inputs_.registry.Get(given.type);
   CheckOp(def, given);
-  if (def.block != nullptr) return lower_block_op_(this, given, def, position);
+  if (def.block != nullptr) return LowerLoop(this, given, def, position);
   // Else a batch norm in test mode would count as a writer of its statistics.
   if (const std::vector<std::string> kept = KeptRunningState(def, given); !kept.empty()) {
     auto reader = std::make_shared<Op>(given);

@@ -28,16 +28,11 @@ class BlockLowering {
   // Finds a variable that the block doesn't define, in the blocks around it. Returns none if there
   // is no value.
   using Capture = std::function<ValueId(const std::string& name)>;
-  // Lowers an op with a BlockRule: appends its instructions.
-  using LowerBlockOp = void (*)(BlockLowering* lowering, const Op& op, const OpDef& def,
-                                size_t position);
 
   // All arguments must outlive the lowering. `capture` is empty for the root block.
-  BlockLowering(const LoweringInputs& inputs, const Block& block, LowerBlockOp lower_block_op,
-                Capture capture = {});
+  BlockLowering(const LoweringInputs& inputs, const Block& block, Capture capture = {});
 
   const LoweringInputs& inputs() const { return inputs_; }
-  LowerBlockOp lower_block_op() const { return lower_block_op_; }
   const Block& block() const { return *block_; }
   Plan& plan() { return plan_; }
   const Plan& plan() const { return plan_; }
@@ -126,7 +121,6 @@ class BlockLowering {
   const Block* block_;
   const Block* const first_block_;
   const Block* gradient_block_ = nullptr;
-  const LowerBlockOp lower_block_op_;
   const Capture capture_;
   Plan plan_;
   KnownContents contents_;

@@ -16,7 +16,7 @@ namespace skiff {
 // of the joint body (Loop::joint_body) if rows may vary from run to run or from iteration to
 // iteration.
 //
-// Throws what LoopForm::Runs throws; an Error (kInvalidArgument) if stacks would be too large; and
+// Throws what LoopForm::Runs throws; an Error (kOutOfRange) if stacks would be too large; and
 // what BlockLowering::Write throws for the results.
 void EmitLoop(JointBody* body, const LoopForm& form, LoopHalves halves);
 

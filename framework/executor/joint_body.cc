@@ -60,7 +60,7 @@ JointBody::JointBody(BlockLowering* outer, const LoopOps& ops, LoopForm* form)
       ops_(ops),
       form_(*form),
       inputs_(InputsOfBody(outer->inputs(), ops, *form)),
-      lowering_(inputs_, *ops.forward.body, outer->lower_block_op(),
+      lowering_(inputs_, *ops.forward.body,
                 [this](const std::string& name) { return Capture(name); }) {
   if (ops_.HasGradient()) lowering_.SetGradientBlock(ops_.gradient.body);
   lowering_.SetContentsOfFeeds(

@@ -9,7 +9,6 @@
 #include "framework/executor/block_lowering.h"
 #include "framework/executor/emit_gradient.h"
 #include "framework/executor/known_contents.h"
-#include "framework/executor/loop_lowering.h"
 #include "framework/tensor/dims_agree.h"
 
 namespace skiff {
@@ -19,7 +18,7 @@ namespace {
 class SegmentLowering {
  public:
   SegmentLowering(const LoweringInputs& inputs, const Program& program)
-      : inputs_(inputs), block_(inputs, *program.root(), LowerLoop) {}
+      : inputs_(inputs), block_(inputs, *program.root()) {}
 
   Segment Run(const std::vector<std::pair<std::string, TensorMeta>>& feeds,
               const std::vector<std::string>& fetches, size_t first_op) {
