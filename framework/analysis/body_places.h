@@ -19,10 +19,10 @@ bool CanMakeForHost(const OpRegistry& registry, const Plan& plan, const Instruct
 // Moves the whole body to the CPU.
 void MoveBodyToCpu(Plan* body);
 
-// Decides the places in a body on a device. The halves of the body are still one line: the host
-// keeps the values that are needed to issue an iteration, such as counters and the condition of the
-// loop, and runs the ops of these values. All these ops must work on single elements, so that the
-// host needn't wait for the device. Otherwise returns false and changes nothing.
+// Decides the places in a joint body on a device, before it is cut in two: the host keeps the
+// values that are needed to issue an iteration, such as counters and the condition of the loop, and
+// runs the ops of these values. All these ops must work on single elements, so that the host
+// needn't wait for the device. Otherwise returns false and changes nothing.
 //
 // `condition`: of a `while`, else none. `carried`: pairs of values, of which one becomes the other
 // when the next iteration begins.

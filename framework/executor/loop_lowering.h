@@ -9,20 +9,15 @@ namespace skiff {
 
 // Lowers an op with a BlockRule: appends its instruction to `outer`.
 //
-// The block and the gradient block of its gradient op are lowered as one plan, a line: one
-// iteration, the gradient half after the forward half. The plan passes run on the line, which is
-// then cut in two. What the second half reads of the first is stacked, in values of the outer plan.
+// The block and the gradient block of its gradient op are lowered as one plan, the joint body
+// (joint_body.h): one iteration, the gradient half after the forward half. The plan passes run on
+// the joint body, which is then cut in two (cut_loop.h). What the second half reads of the first is
+// stacked, in values of the outer plan (emit_loop.h). The gradient op's instruction is prepared
+// with the forward op's; lowering the gradient op appends it (emit_gradient.h).
 //
-// Throws an Error (kInvalidArgument) if a variable changes its shape or dtype from one iteration to
-// the next, if parts of stacks don't fit together or if a gradient that the op declares isn't made;
-// (kFailedPrecondition) if an op between the loop and its gradient writes a variable of the scope
-// that the gradient half reads; (kUnimplemented) for what docs/loops.md lists as its limits; and
-// what lowering throws for the ops of the blocks, with their places.
+// Throws an Error (kUnimplemented) if the program runs its blocks in so many ways that there would
+// be too many bodies, or if each iteration writes larger elements to an array; and what
+// JointBody::Lower, EmitLoop and EmitGradient throw.
 void LowerLoop(BlockLowering* outer, const Op& op, const OpDef& def, size_t position);
-
-// Throws an Error (kFailedPrecondition) if an op between a loop and its gradient half, which is an
-// instruction of `outer` or will be one, has written a variable of the scope that the gradient half
-// reads: it must find there what the forward half has found.
-void CheckScopeIsAsBefore(const BlockLowering& outer, const Instruction& gradient);
 
 }  // namespace skiff

@@ -21,7 +21,7 @@ namespace skiff {
 // others are affine forms of the counts of the sources.
 class LoopRows {
  public:
-  // `varies`: by feed of the line, whether its rows may differ from run to run. Throws what
+  // `varies`: by feed of the joint body, whether its rows may differ from run to run. Throws what
   // PlanRows throws. The loop must outlive it.
   LoopRows(const OpRegistry& registry, const Loop& loop, const std::vector<bool>& varies);
 
@@ -86,7 +86,7 @@ class LoopRows {
   const Plan& body_;
   std::vector<Source> sources_;  // those that are feeds first
   size_t feed_count_ = 0;
-  Plan shapes_;  // the line, with the sources as feeds
+  Plan shapes_;  // the joint body, with the sources as feeds
   std::optional<CountClasses> classes_;
   std::optional<PlanLoDs> lods_;
   std::optional<PlanRows> rows_;

@@ -7,8 +7,8 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/executor/block_lowering.h"
+#include "framework/executor/emit_gradient.h"
 #include "framework/executor/known_contents.h"
-#include "framework/executor/loop_lowering.h"
 #include "framework/tensor/dims_agree.h"
 
 namespace skiff {
