@@ -16,6 +16,10 @@
 
 namespace skiff {
 
+namespace internal {
+struct CompiledState;
+}  // namespace internal
+
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
 // When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
 // (kFailedPrecondition) that says so, and the caller binds again. The programs bound by one
@@ -52,9 +56,6 @@ class BoundProgram {
  private:
   friend class CompiledProgram;
   struct Binding;
-  void CheckCurrent() const;
-  template <typename RunOne>
-  void RunWith(const RunOne& run_one);
   explicit BoundProgram(std::shared_ptr<Binding> binding) : binding_(std::move(binding)) {}
   std::shared_ptr<Binding> binding_;
 };
@@ -96,11 +97,9 @@ class CompiledProgram {
   PreparationStatistics preparation() const;
 
  private:
-  friend class BoundProgram;
   friend class Executor;
-  struct State;
-  explicit CompiledProgram(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  explicit CompiledProgram(std::shared_ptr<internal::CompiledState> state);
+  std::shared_ptr<internal::CompiledState> state_;
 };
 
 }  // namespace skiff
