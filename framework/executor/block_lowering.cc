@@ -8,10 +8,10 @@
 #include "framework/analysis/running_state.h"
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "framework/executor/loop_lowering.h"
-#include "framework/executor/row_counts.h"
+#include "framework/executor/constant_outputs.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/evaluation.h"
+#include "framework/op/grad.h"
 #include "framework/op/grad_name.h"
 #include "framework/op/infer_outputs.h"
 #include "framework/op/var_meta.h"
@@ -45,7 +45,8 @@ BlockLowering::BlockLowering(const LoweringInputs& inputs, const Block& block, C
       block_(&block),
       first_block_(&block),
       capture_(std::move(capture)),
-      contents_(inputs.registry, &plan_) {
+      contents_(inputs.registry, &plan_),
+      arrays_(inputs.arrays.get()) {
   plan_.place = inputs.place;
 }
 
@@ -107,12 +108,12 @@ ValueId BlockLowering::TryRead(const std::string& name) {
   unread_feeds_.erase(name);
   const auto it = current_.find(name);
   if (it != current_.end()) {
-    if (plan_[it->second].meta.is_array) NoteArrayRead(name);
+    if (plan_[it->second].meta.is_array) arrays_.NoteRead(name);
     return it->second;
   }
   const Var* var = FindVar(name);
   if (var != nullptr && var->kind == VarKind::kLoDTensorArray) {
-    NoteArrayRead(name);
+    arrays_.NoteRead(name);
     return current_[name] = AddArray(name);
   }
   const Tensor* tensor = inputs_.scope.Find(name);
@@ -155,7 +156,7 @@ void BlockLowering::AddOp(const Op& given, size_t position) {
   if (given.type == "fetch") return;
   const OpDef& def = inputs_.registry.Get(given.type);
   CheckOp(def, given);
-  if (def.block != nullptr) return LowerLoop(this, given, def, position);
+  if (def.block != nullptr) return inputs_.lower_loop(this, given, def, position);
   // Else a batch norm in test mode would count as a writer of its statistics.
   if (const std::vector<std::string> kept = KeptRunningState(def, given); !kept.empty()) {
     auto reader = std::make_shared<Op>(given);
@@ -271,79 +272,42 @@ void BlockLowering::FindGivenAttributes(Instruction* instruction) {
   plan_.made_ops.push_back(std::move(known));
 }
 
-namespace {
-
-// Returns the attributes of an assign_value that makes the tensor; nothing for a dtype that it
-// doesn't have.
-std::optional<AttributeMap> AttributesOfConstant(const Tensor& tensor) {
-  AttributeMap attrs = {{"shape", tensor.shape().ToVector()},
-                        {"dtype", static_cast<int32_t>(tensor.dtype())}};
-  switch (tensor.dtype()) {
-    case DType::kBool: {
-      const auto values = tensor.values<bool>();
-      attrs["bool_values"] = std::vector<int32_t>(values.begin(), values.end());
-      return attrs;
-    }
-    case DType::kInt32:
-      attrs["int32_values"] = tensor.ToVector<int32_t>();
-      return attrs;
-    case DType::kInt64:
-      attrs["int64_values"] = tensor.ToVector<int64_t>();
-      return attrs;
-    case DType::kFloat32:
-      attrs["fp32_values"] = tensor.ToVector<float>();
-      return attrs;
-    case DType::kFloat64:
-      attrs["fp64_values"] = tensor.ToVector<double>();
-      return attrs;
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
-
-bool BlockLowering::MakeConstants(const Instruction& instruction) {
-  const OpDef& def = *instruction.def;
-  const Op& op = *instruction.op;
-  const OpDef* constant = inputs_.registry.Find("assign_value");
-  if (constant == nullptr) return false;
+std::optional<std::vector<TensorMeta>> BlockLowering::ConstantInputs(
+    const Instruction& instruction) {
   std::vector<TensorMeta> metas;
   std::string why;
-  for (const SlotDef& slot : def.inputs) {
-    for (size_t i = 0; i < op.Input(slot.name).size(); ++i) {
+  for (const SlotDef& slot : instruction.def->inputs) {
+    for (size_t i = 0; i < instruction.op->Input(slot.name).size(); ++i) {
       const ValueId value = instruction.inputs[metas.size()];
       const bool is_known = !value || (slot.shape_only ? !ContentsMayVary(value)
                                                        : ConstantContents(value, &why) != nullptr);
-      if (!is_known) return false;
+      if (!is_known) return std::nullopt;
       metas.push_back(value ? plan_[value].meta : TensorMeta{});
     }
   }
-  const std::vector<std::string> names = OutputOrder(def, op);
+  return metas;
+}
+
+bool BlockLowering::MakeConstants(const Instruction& instruction) {
+  const OpDef* constant = inputs_.registry.Find("assign_value");
+  if (constant == nullptr) return false;
+  std::optional<std::vector<TensorMeta>> inputs = ConstantInputs(instruction);
+  if (!inputs) return false;
+  const std::vector<std::string> names = OutputOrder(*instruction.def, *instruction.op);
   for (const std::string& name : names) {
     if (unread_feeds_.contains(name)) return false;  // which DefineOutputs refuses
   }
-  std::vector<std::shared_ptr<const Tensor>> made;
-  std::vector<std::optional<AttributeMap>> attrs(names.size());
-  try {
-    OpContext context(op, def, std::move(metas), std::vector<TensorMeta>(names.size()));
-    InferOutputs(&context);
-    if (!MayEvaluate(context)) return false;
-    made = Evaluate(inputs_.registry, context);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kResourceExhausted) throw;
-    // Data that the op refuses, as it will when it runs; or more elements than a plan should know.
-    return false;
-  }
+  const auto outputs =
+      ConstantOutputsOf(inputs_.registry, *instruction.op, *instruction.def, std::move(*inputs));
+  if (!outputs) return false;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (made[i] != nullptr && !(attrs[i] = AttributesOfConstant(*made[i]))) return false;
-  }
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (made[i] == nullptr) continue;
-    const ValueId value = Write(
-        *constant, names[i], {.shape = made[i]->shape(), .dtype = made[i]->dtype(), .layout = {}});
-    Append(MakeInstruction(&plan_, *constant, instruction, *attrs[i], {}, {{"Out", value}}));
-    plan_[value].meta.contents = made[i];
+    const auto& [contents, attributes] = (*outputs)[i];
+    if (contents == nullptr) continue;
+    const ValueId value =
+        Write(*constant, names[i],
+              {.shape = contents->shape(), .dtype = contents->dtype(), .layout = {}});
+    Append(MakeInstruction(&plan_, *constant, instruction, attributes, {}, {{"Out", value}}));
+    plan_[value].meta.contents = contents;
   }
   return true;
 }
@@ -384,15 +348,15 @@ void BlockLowering::DefineOutputs(const Op& op, const OpDef& def, Instruction* i
                                                              : Define(def, names[i], meta));
     if (!instruction->outputs.back() || !(sets_rows || reads_varying)) continue;
     varying_.insert(instruction->outputs.back());
-    if (meta.is_array) inputs_.arrays->at(ArrayName(names[i])).rows_vary = true;
+    if (meta.is_array) arrays_.MarkVarying(names[i]);
   }
 }
 
 bool BlockLowering::RowsVary(ValueId value) const {
   const PlanValue& found = plan_[value];
   if (!found.meta.is_array) return found.meta.lod != nullptr || varying_.contains(value);
-  const auto known = inputs_.arrays->find(found.name);
-  return known != inputs_.arrays->end() && known->second.rows_vary;
+  const ArrayMeta* known = arrays_.Find(found.name);
+  return known != nullptr && known->rows_vary;
 }
 
 bool BlockLowering::ReadsVaryingRows(const Instruction& instruction) const {
@@ -421,69 +385,19 @@ void BlockLowering::TakeForwardRows(const std::string& gradient, TensorMeta* met
   if (known.is_known() && known.rank() == meta->shape.rank()) meta->shape[0] = known[0];
 }
 
-const std::string& BlockLowering::ArrayName(const std::string& name) const {
-  const auto tied = tied_arrays_.find(name);
-  return tied == tied_arrays_.end() ? name : tied->second;
-}
-
 bool BlockLowering::OwnsArray(const std::string& name) const {
   const auto declares = [&](const Block* block) { return block->FindLocalVar(name) != nullptr; };
-  const bool is_tied =
-      std::ranges::any_of(tied_arrays_, [&](const auto& tied) { return tied.second == name; });
-  return !is_tied && std::ranges::any_of(blocks(), declares);
+  return !arrays_.IsTiedTo(name) && std::ranges::any_of(blocks(), declares);
 }
 
 ValueId BlockLowering::AddArray(const std::string& name) {
-  const auto known = inputs_.arrays->find(ArrayName(name));
+  const std::string& outer = arrays_.OuterName(name);
+  if (const ArrayMeta* known = arrays_.Find(outer)) {
+    return AddValue(outer, known->element, Storage::kScope);
+  }
   TensorMeta meta = MetaOf(*FindVar(name));
   meta.lod_level = -1;
-  if (known != inputs_.arrays->end()) meta = known->second.element;
-  return AddValue(ArrayName(name), meta, Storage::kScope);
-}
-
-void BlockLowering::NoteArrayRead(const std::string& name) {
-  const auto known = inputs_.arrays->find(ArrayName(name));
-  std::optional<ArrayMeta> read;
-  if (known != inputs_.arrays->end()) read = known->second;
-  array_reads_.emplace(ArrayName(name), std::move(read));
-}
-
-bool BlockLowering::ArraysAreAsRead() const {
-  return std::ranges::all_of(array_reads_, [&](const auto& read) {
-    const auto now = inputs_.arrays->find(read.first);
-    if (now == inputs_.arrays->end() || !read.second) return now == inputs_.arrays->end();
-    return CanReplace(now->second, *read.second);
-  });
-}
-
-ValueId BlockLowering::WriteArray(const OpDef& def, const std::string& name,
-                                  const TensorMeta& meta) {
-  auto [known, is_new] = inputs_.arrays->emplace(ArrayName(name), ArrayMeta{.element = meta});
-  TensorMeta& element = known->second.element;
-  SKIFF_ENFORCE(element.dtype == meta.dtype && element.lod_level == meta.lod_level &&
-                    element.shape.rank() == meta.shape.rank(),
-                kInvalidArgument, def.type, " would write ", meta.dtype, " ", meta.shape, " with ",
-                meta.lod_level, " LoD levels to the array \"", name, "\", whose elements are ",
-                element.dtype, " ", element.shape, " with ", element.lod_level);
-  for (int axis = 1; axis < meta.shape.rank(); ++axis) {
-    if (element.shape[axis] != meta.shape[axis]) element.shape[axis] = -1;
-  }
-  if (meta.shape.rank() > 0 && element.shape[0] != meta.shape[0]) {
-    known->second.rows_vary = true;
-    element.shape[0] = std::max(element.shape[0], meta.shape[0]);
-  }
-  if (meta.lod != nullptr && element.lod != nullptr && !is_new) {
-    // The most sequences of each level, and the most rows.
-    std::vector<int64_t> most, counts;
-    AppendCounts(element.lod->offsets, &most);
-    AppendCounts(meta.lod->offsets, &counts);
-    for (size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], counts[i]);
-    const LoD wide = WidenLoD(element.lod->offsets, most);
-    if (wide != element.lod->offsets) {
-      element.lod = std::make_shared<const LoDGroup>(LoDGroup{.offsets = wide});
-    }
-  }
-  return AddValue(ArrayName(name), element, Storage::kScope);
+  return AddValue(outer, meta, Storage::kScope);
 }
 
 ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const TensorMeta& meta) {
@@ -494,7 +408,10 @@ ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const T
   SKIFF_ENFORCE(is_declared, kInvalidArgument, "output \"", name, "\" would be ",
                 meta.is_array ? "an array of tensors: the program declares a tensor"
                               : "a tensor: the program declares an array of tensors");
-  if (meta.is_array) return WriteArray(def, name, meta);
+  if (meta.is_array) {
+    const TensorMeta& element = arrays_.AddElement(def.type, name, meta);
+    return AddValue(arrays_.OuterName(name), element, Storage::kScope);
+  }
   const bool is_persistable = var != nullptr && var->persistable;
   const bool depends_on_data = def.data_dependent_shape || def.sets_rows;
   const bool is_unknown =
@@ -510,12 +427,15 @@ ValueId BlockLowering::Define(const OpDef& def, const std::string& name, const T
   }
   SKIFF_ENFORCE(meta.shape.is_known(), kInvalidArgument, "output \"", name,
                 "\" would have the shape ", meta.shape, ": expected extents of at least 0");
-  if (!is_persistable) {
-    const ValueId value = AddValue(name, meta, Storage::kArena);
-    // The rows are known, but the LoD depends on data.
-    if (is_unknown) unknown_.insert(value);
-    return value;
-  }
+  if (is_persistable) return DefinePersistable(def, name, meta);
+  const ValueId value = AddValue(name, meta, Storage::kArena);
+  // The rows are known, but the LoD depends on data.
+  if (is_unknown) unknown_.insert(value);
+  return value;
+}
+
+ValueId BlockLowering::DefinePersistable(const OpDef& def, const std::string& name,
+                                         const TensorMeta& meta) {
   SKIFF_ENFORCE(!meta.is_selected_rows(), kUnimplemented, "the persistable output \"", name,
                 "\" would be selected rows: expected a dense tensor");
   // Nothing gives a scope variable the LoD of a run.
@@ -561,24 +481,12 @@ std::vector<Instruction> BlockLowering::WriteScopeOutOfPlace(const Op& op, const
       return !in_place.contains({static_cast<int>(input.second), static_cast<int>(i)});
     });
     if (!conflicts) continue;
-    TensorMeta meta = ValueOf(output).meta;
-    SKIFF_ENFORCE(!meta.is_array, kInvalidArgument, "the op reads the array \"", name,
-                  "\" and writes to it: expected another array for its output");
+    SKIFF_ENFORCE(!ValueOf(output).meta.is_array, kInvalidArgument, "the op reads the array \"",
+                  name, "\" and writes to it: expected another array for its output");
     // The temporary keeps the variable's name, for reports.
-    meta.persistable = false;
-    const ValueId aside = AddValue(name, meta, Storage::kArena);
-    Instruction copy;
-    copy.kind = InstructionKind::kCopy;
-    copy.op = &op;
-    copy.def = &def;
-    copy.block = instruction->block;
-    copy.position = instruction->position;
-    copy.place = plan_.place;
-    copy.inputs = {aside};
-    copy.outputs = {output};
-    copy.reads_data = {true};
+    const ValueId aside = AddTemporaryLike(output);
     instruction->outputs[i] = aside;
-    copies.push_back(std::move(copy));
+    copies.push_back(CopyFor(op, def, instruction->position, aside, output));
   }
   return copies;
 }
@@ -587,10 +495,15 @@ ValueId BlockLowering::Write(const OpDef& def, const std::string& name, const Te
   return current_[name] = Define(def, name, meta);
 }
 
-ValueId BlockLowering::AppendCopy(const Op& op, const OpDef& def, size_t position, ValueId from) {
-  TensorMeta meta = ValueOf(from).meta;
+ValueId BlockLowering::AddTemporaryLike(ValueId value) {
+  TensorMeta meta = ValueOf(value).meta;
   meta.persistable = false;
-  const ValueId to = AddValue(ValueOf(from).name, meta, Storage::kArena);
+  const std::string name = ValueOf(value).name;
+  return AddValue(name, meta, Storage::kArena);
+}
+
+Instruction BlockLowering::CopyFor(const Op& op, const OpDef& def, size_t position, ValueId from,
+                                   ValueId to) const {
   Instruction copy;
   copy.kind = InstructionKind::kCopy;
   copy.op = &op;
@@ -601,7 +514,12 @@ ValueId BlockLowering::AppendCopy(const Op& op, const OpDef& def, size_t positio
   copy.inputs = {from};
   copy.outputs = {to};
   copy.reads_data = {true};
-  Append(std::move(copy));
+  return copy;
+}
+
+ValueId BlockLowering::AppendCopy(const Op& op, const OpDef& def, size_t position, ValueId from) {
+  const ValueId to = AddTemporaryLike(from);
+  Append(CopyFor(op, def, position, from, to));
   return to;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,8 +10,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "framework/executor/block_arrays.h"
 #include "framework/executor/known_contents.h"
-#include "framework/executor/lowering.h"
+#include "framework/executor/lowering_inputs.h"
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
@@ -41,13 +41,13 @@ class BlockLowering {
   // Returns the blocks whose ops this lowers: that of the constructor, then the gradient block.
   std::vector<const Block*> blocks() const;
   // Lets the block's array `name` be the one that is `outer` outside.
-  void TieArray(const std::string& name, const std::string& outer) { tied_arrays_[name] = outer; }
+  void TieArray(const std::string& name, const std::string& outer) { arrays_.Tie(name, outer); }
   // Returns whether the rows of a value, or of the elements of an array, may differ from run to run
   // or from iteration to iteration.
   bool RowsVary(ValueId value) const;
   void MarkVarying(ValueId value) { varying_.insert(value); }
   // Returns whether the elements of all arrays are as they were when the block read them first.
-  bool ArraysAreAsRead() const;
+  bool ArraysAreAsRead() const { return arrays_.AreAsRead(); }
   // Returns whether the block declares the array, which is no array outside then.
   bool OwnsArray(const std::string& name) const;
   // Lets feeds of the block have the contents that `of_feed` finds.
@@ -97,24 +97,27 @@ class BlockLowering {
   // Finds the attributes that inputs give.
   void FindGivenAttributes(Instruction* instruction);
   bool ContentsMayVary(ValueId value) const;
+  // Returns the metas of the inputs; nothing unless what the op reads of them is known and
+  // constant.
+  std::optional<std::vector<TensorMeta>> ConstantInputs(const Instruction& instruction);
   // Appends constants for an op whose output shapes depend on data that is known. Returns false for
   // another op, and does nothing then.
   bool MakeConstants(const Instruction& instruction);
   void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction);
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
+  ValueId DefinePersistable(const OpDef& def, const std::string& name, const TensorMeta& meta);
   // Gives a gradient whose rows depend on data those of its forward variable.
   void TakeForwardRows(const std::string& gradient, TensorMeta* meta);
   // Sets what is known of an output whose rows only the kernel knows.
   void DeclareRowsOfRun(TensorMeta* meta) const;
-  // Returns the name of the array outside.
-  const std::string& ArrayName(const std::string& name) const;
   ValueId AddArray(const std::string& name);
-  void NoteArrayRead(const std::string& name);
-  // Makes the value of an op that writes elements like `meta` to the array.
-  ValueId WriteArray(const OpDef& def, const std::string& name, const TensorMeta& meta);
   bool ReadsVaryingRows(const Instruction& instruction) const;
   std::vector<Instruction> WriteScopeOutOfPlace(const Op& op, const OpDef& def,
                                                 Instruction* instruction);
+  // Adds a value in the arena with the name and meta of `value`.
+  ValueId AddTemporaryLike(ValueId value);
+  Instruction CopyFor(const Op& op, const OpDef& def, size_t position, ValueId from,
+                      ValueId to) const;
   const PlanValue& ValueOf(ValueId value) const { return plan_[value]; }
 
   const LoweringInputs& inputs_;
@@ -124,12 +127,11 @@ class BlockLowering {
   const Capture capture_;
   Plan plan_;
   KnownContents contents_;
+  BlockArrays arrays_;
   std::unordered_map<std::string, ValueId> current_;
   std::unordered_set<std::string> unread_feeds_;
   std::set<ValueId> unknown_;  // whose shape or LoD only a run tells
   std::set<ValueId> varying_;  // whose rows may vary
-  std::map<std::string, std::string> tied_arrays_;
-  std::map<std::string, std::optional<ArrayMeta>> array_reads_;  // nothing: nobody has written it
   // The metas of persistables that the program writes and the scope lacks.
   std::unordered_map<std::string, TensorMeta> created_;
   PreparedGradients gradients_;

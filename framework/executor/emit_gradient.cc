@@ -10,6 +10,7 @@
 #include "framework/executor/loop_links.h"
 #include "framework/op/block_rule.h"
 #include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {

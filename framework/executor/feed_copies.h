@@ -10,7 +10,7 @@
 
 #include "framework/analysis/deciding_variables.h"
 #include "framework/executor/bound_values.h"
-#include "framework/executor/executor.h"
+#include "framework/executor/feed_list.h"
 #include "framework/executor/shared_arena.h"
 #include "framework/plan/plan.h"
 

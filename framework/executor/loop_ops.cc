@@ -7,6 +7,7 @@
 #include "framework/analysis/op_uses.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
+#include "framework/op/grad_name.h"
 
 namespace skiff {
 namespace {

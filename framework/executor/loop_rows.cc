@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/executor/count_class_search.h"
 #include "framework/executor/known_contents.h"
 #include "framework/op/infer_outputs.h"
 #include "framework/op/kernel.h"
@@ -22,7 +23,7 @@ LoopRows::LoopRows(const OpRegistry& registry, const Loop& loop, const std::vect
                 [](const Instruction& instruction) { return instruction.sets_rows; });
   lods_.emplace(shapes_);
   classes_ = FindClasses(registry, shapes_, *lods_);
-  rows_.emplace(registry, shapes_, *lods_, *classes_, PlanRows::Kind::kBody);
+  rows_.emplace(registry, shapes_, *lods_, *classes_, ServedCounts::kBody);
   for (const auto& [value, form, axis] : rows_->values()) form_of_[value] = form;
   for (const LoopFeed& feed : loop.feeds) {
     if (feed.kind == LoopFeed::Kind::kCarried) carried_.insert(feed.value);

@@ -9,6 +9,7 @@
 #include "framework/executor/block_lowering.h"
 #include "framework/executor/emit_gradient.h"
 #include "framework/executor/known_contents.h"
+#include "framework/executor/loop_lowering.h"
 #include "framework/tensor/dims_agree.h"
 
 namespace skiff {
@@ -26,7 +27,6 @@ class SegmentLowering {
     for (const auto& [name, meta] : feeds) {
       first_op == 0 ? AddFeed(name, meta) : AddCarried(name, meta);
     }
-    const auto& ops = block_.block().ops();
     Segment segment{.plan = {},
                     .first_op = first_op,
                     .next_op = first_op,
@@ -35,23 +35,10 @@ class SegmentLowering {
                     .gradients_before = inputs_.gradients,
                     .contents_before = inputs_.contents};
     TakeGradients();
-    for (; segment.next_op < ops.size(); ++segment.next_op) {
-      const Op& op = *ops[segment.next_op];
-      if (ReadsUnknownShape(op, segment.next_op)) break;
-      const auto known = inputs_.positions.find(op.id);
-      const size_t position = known == inputs_.positions.end() ? segment.next_op : known->second;
-      try {
-        block_.AddOp(op, position);
-      } catch (const Error& error) {
-        throw error.WithContext(DescribeOp(op, block_.block().index(), position));
-      }
-    }
-    segment.is_last = segment.next_op == ops.size();
+    segment.next_op = AddOpsFrom(first_op);
+    segment.is_last = segment.next_op == block_.block().ops().size();
     if (!segment.is_last) {
-      // Before the first segment runs, as it would be if it were the only one.
-      for (const std::string& name : fetches) {
-        if (!IsWrittenFrom(segment.next_op, name)) Fetched(name);
-      }
+      CheckFetchesOfSegment(segment.next_op, fetches);
       segment.fetches = CarriedFrom(segment.next_op, fetches);
     }
     for (const std::string& name : segment.fetches) {
@@ -100,6 +87,32 @@ class SegmentLowering {
       block_.plan()[value].meta.contents = known->second;
     } else if (inputs_.rows_vary) {
       block_.MarkVarying(value);
+    }
+  }
+
+  // Lowers the ops up to the first one that reads a shape which only a run tells. Returns the place
+  // of that op, or how many ops there are.
+  size_t AddOpsFrom(size_t first_op) {
+    const auto& ops = block_.block().ops();
+    for (size_t i = first_op; i < ops.size(); ++i) {
+      const Op& op = *ops[i];
+      if (ReadsUnknownShape(op, i)) return i;
+      const auto known = inputs_.positions.find(op.id);
+      const size_t position = known == inputs_.positions.end() ? i : known->second;
+      try {
+        block_.AddOp(op, position);
+      } catch (const Error& error) {
+        throw error.WithContext(DescribeOp(op, block_.block().index(), position));
+      }
+    }
+    return ops.size();
+  }
+
+  // Throws the Error for a fetch that can't be before the first segment runs, as it would be if
+  // that segment were the only one.
+  void CheckFetchesOfSegment(size_t next_op, const std::vector<std::string>& fetches) {
+    for (const std::string& name : fetches) {
+      if (!IsWrittenFrom(next_op, name)) Fetched(name);
     }
   }
 
@@ -221,44 +234,17 @@ class SegmentLowering {
 
 }  // namespace
 
-bool CanReplace(const ArrayMeta& a, const ArrayMeta& b) {
-  const TensorMeta& x = a.element;
-  const TensorMeta& y = b.element;
-  const bool have_equal_lods =
-      x.lod == y.lod || (x.lod != nullptr && y.lod != nullptr && x.lod->offsets == y.lod->offsets);
-  return a.rows_vary == b.rows_vary && have_equal_lods && x.shape == y.shape &&
-         x.dtype == y.dtype && x.lod_level == y.lod_level;
-}
-
-bool CanReplace(const ArrayMetas& a, const ArrayMetas& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.first == y.first && CanReplace(x.second, y.second);
-  });
-}
-
-bool CanReplace(const PreparedGradients& a, const PreparedGradients& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.first == y.first && x.second.instruction.loop == y.second.instruction.loop &&
-           x.second.input_names == y.second.input_names;
-  });
-}
-
-bool CanReplace(const ContentsByName& a, const ContentsByName& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.first == y.first && HaveSameElements(*x.second, *y.second);
-  });
-}
-
-Segment LowerSegment(const LoweringInputs& inputs, const Program& program,
+Segment LowerSegment(LoweringInputs inputs, const Program& program,
                      const std::vector<std::pair<std::string, TensorMeta>>& feeds,
                      const std::vector<std::string>& fetches, size_t first_op) {
+  inputs.lower_loop = LowerLoop;
   return SegmentLowering(inputs, program).Run(feeds, fetches, first_op);
 }
 
-Plan LowerProgram(const LoweringInputs& inputs, const Program& program,
+Plan LowerProgram(LoweringInputs inputs, const Program& program,
                   const std::vector<std::pair<std::string, TensorMeta>>& feeds,
                   const std::vector<std::string>& fetches) {
-  return LowerSegment(inputs, program, feeds, fetches).plan;
+  return LowerSegment(std::move(inputs), program, feeds, fetches).plan;
 }
 
 }  // namespace skiff

@@ -4,28 +4,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "framework/executor/plan_lods.h"
 #include "framework/executor/row_counts.h"
+#include "framework/executor/row_forms.h"
+#include "framework/executor/row_probes.h"
 #include "framework/plan/plan.h"
 
 namespace skiff {
 
 class PlanRows {
  public:
-  enum class Kind {
-    kCapacity,  // the plan serves all counts that round up to the capacity of those given
-    kBody,      // it serves the counts given and all smaller ones, 0 included
-  };
-  // Finds the forms by inferring the plan's shapes for several counts. Throws an Error
-  // (kUnimplemented), which names the op, if there is a shape that has none (another dim than the
-  // first varies, or its rows follow from the counts in another way), if an op refuses counts that
-  // it should serve, or if a kernel is prepared for numbers that vary (SlotDef::attribute).
+  // Finds the forms by inferring the plan's shapes for several counts. Throws what RowProbes
+  // throws, and an Error (kUnimplemented), which names the op, if there is a shape that has no
+  // form: another dim than the first varies, or its rows follow from the counts in another way.
   PlanRows(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
-           const CountClasses& classes, Kind kind = Kind::kCapacity);
+           const CountClasses& classes, ServedCounts served = ServedCounts::kCapacity);
 
   // Sets `rows` to those of each form in a run, whose counts of feeds are given by class. Returns
   // false if the plan doesn't serve the run: it hasn't the capacity; a count or the rows of a value
@@ -42,8 +38,7 @@ class PlanRows {
   struct Varying {
     ValueId value;
     size_t form = 0;
-    // 0, or 1 for a value without elements that only carries a shape [0, rows, …] (XShape).
-    int axis = 0;
+    int axis = 0;  // RowVariation::axis
   };
   const std::vector<Varying>& values() const { return values_; }
 
@@ -52,48 +47,25 @@ class PlanRows {
   bool has_limits() const { return has_limits_; }
 
  private:
-  struct Term {
-    size_t count = 0;
-    int64_t factor = 0;
-  };
-  // (sum of the terms + constant) / divisor
-  struct Form {
-    std::vector<Term> terms;
-    int64_t constant = 0;
-    int64_t divisor = 1;
-    int64_t capacity = 0;
-  };
-  // Counts and rows for several assumed runs.
-  struct Probes;
-
-  // Returns the forms of one count from `begin` to `end` that have the rows of every probe.
-  static std::vector<Form> FormsOf(const Probes& probes, const std::vector<int64_t>& rows,
-                                   size_t begin, size_t end);
-  static std::optional<Form> MultipleOf(const Probes& probes, const std::vector<int64_t>& rows,
-                                        size_t count);
-  static std::optional<Form> SumOf(const Probes& probes, const std::vector<int64_t>& rows);
-  void FindEqualCounts(const Probes& probes);
+  void FindForms(const Plan& plan, const PlanLoDs& lods, const RowProbes& probes);
+  void FindEqualCounts(const CountProbes& probes);
   // Returns whether the rules refuse feeds without rows, or give other rows than the forms.
   bool HasLimits(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
-                 const FeedMetas& without_rows, size_t classes) const;
-  static std::optional<int64_t> Evaluate(const Form& form, const std::vector<int64_t>& counts);
-  static bool IsKnown(const Form& form, const std::vector<int64_t>& counts);
+                 const CountClasses& classes) const;
+  // Returns whether the plan serves this many rows or sequences.
+  bool IsServed(int64_t count, int64_t capacity) const;
+  bool HasServedCounts(const std::vector<int64_t>& counts) const;
 
-  const Kind kind_;
+  const ServedCounts served_;
   std::vector<int64_t> capacity_;         // of each count
   std::vector<size_t> counts_of_groups_;  // how many counts each LoD has
   // Pairs of counts that are equal in every probe.
   std::vector<std::pair<size_t, size_t>> equal_counts_;
-  std::vector<Form> forms_;
+  std::vector<RowForm> forms_;
   // Other forms with the same rows in every probe, each with the place of the one in forms_.
-  std::vector<std::pair<size_t, Form>> rivals_;
+  std::vector<std::pair<size_t, RowForm>> rivals_;
   std::vector<Varying> values_;
   bool has_limits_ = false;
 };
-
-// Returns the counts of a plan's feeds, all of which may vary, with as few of them in one class as
-// the plan's ops allow: two counts share one if an op refuses the feeds when only one of them
-// changes. A dense feed that can't change at all has no class.
-CountClasses FindClasses(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods);
 
 }  // namespace skiff

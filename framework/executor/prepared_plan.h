@@ -14,19 +14,24 @@
 #include "framework/executor/data_faults.h"
 #include "framework/executor/device_graphs.h"
 #include "framework/executor/device_link.h"
-#include "framework/executor/executor.h"
 #include "framework/executor/feed_copies.h"
-#include "framework/executor/lowering.h"
+#include "framework/executor/feed_list.h"
+#include "framework/executor/instruction_time.h"
+#include "framework/executor/plan_statistics.h"
 #include "framework/executor/rollback.h"
 #include "framework/executor/row_kernels.h"
 #include "framework/executor/run_shapes.h"
+#include "framework/executor/segment.h"
 #include "framework/executor/shared_arena.h"
 #include "framework/executor/staged_copy.h"
+#include "framework/op/math_mode.h"
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
+
+class KernelTuner;
 
 class PreparedPlan {
  public:

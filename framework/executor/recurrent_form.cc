@@ -10,6 +10,7 @@
 #include "framework/executor/loop_ops.h"
 #include "framework/ir/op_role.h"
 #include "framework/op/grad.h"
+#include "framework/op/grad_name.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff {

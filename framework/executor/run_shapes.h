@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "framework/executor/executor.h"
+#include "framework/executor/feed_list.h"
 #include "framework/executor/plan_lods.h"
 #include "framework/executor/plan_rows.h"
 #include "framework/executor/row_counts.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "framework/executor/executor.h"
+#include "framework/executor/instruction_time.h"
 #include "framework/op/kernel.h"
 #include "framework/plan/plan.h"
 

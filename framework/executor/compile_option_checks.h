@@ -1,0 +1,16 @@
+// Checks of the options that a program is compiled with.
+#pragma once
+
+#include "framework/executor/compile_options.h"
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+
+// Throws an Error that names the option, what was found and what was expected: kNotFound for a
+// kernel or a variable that doesn't exist, kInvalidArgument for values and combinations that make
+// no sense and for a tuner of another registry.
+void CheckCompileOptions(const OpRegistry& registry, const Program& program,
+                         const CompileOptions& options);
+
+}  // namespace skiff

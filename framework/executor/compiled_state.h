@@ -1,0 +1,50 @@
+// What a compiled program, and all that it has bound, share.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "framework/executor/plan_cache.h"
+#include "framework/executor/plan_sources.h"
+#include "framework/tensor/scope.h"
+#include "framework/transpiler/api/pass_options.h"
+
+namespace skiff {
+
+// Held by who uses plans. Recursive: an observer of passes may run a program, and what a tensor
+// owned may be freed anywhere.
+using Turn = std::lock_guard<std::recursive_mutex>;
+
+namespace internal {
+
+struct CompiledState {
+  // `turns`: the executor's, or a clone's own. `scope_of_clone` is nullptr unless the program is a
+  // clone.
+  CompiledState(PlanSources made_from, std::vector<PassReport> of_passes,
+                std::shared_ptr<std::recursive_mutex> turns,
+                std::unique_ptr<Scope> scope_of_clone = nullptr)
+      : mutex(std::move(turns)),
+        own_scope(std::move(scope_of_clone)),
+        sources(std::move(made_from)),
+        reports(std::move(of_passes)),
+        plans(sources) {}
+  ~CompiledState() {
+    const Turn turn(*mutex);
+    plans.Clear();
+  }
+  CompiledState(const CompiledState&) = delete;
+  CompiledState& operator=(const CompiledState&) = delete;
+
+  const std::shared_ptr<std::recursive_mutex> mutex;
+  const std::unique_ptr<Scope> own_scope;
+  const PlanSources sources;
+  const std::vector<PassReport> reports;
+  PlanCache plans;  // for who has a Turn
+};
+
+}  // namespace internal
+using internal::CompiledState;
+
+}  // namespace skiff

@@ -1,0 +1,48 @@
+// The plans of a compiled program.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+
+#include "framework/executor/feed_list.h"
+#include "framework/executor/plan_factory.h"
+#include "framework/executor/plan_sources.h"
+#include "framework/executor/prepared_plan.h"
+#include "framework/executor/scope_arrangement.h"
+
+namespace skiff {
+
+class PlanCache {
+ public:
+  // `sources` must outlive it.
+  explicit PlanCache(const PlanSources& sources) : sources_(sources), factory_(sources) {}
+
+  // Returns a plan for a segment, bound to the feeds: the segment after `before`, the first one if
+  // that is nullptr. Makes a plan if no cached one serves the feeds or the scope's storage has
+  // moved since. The plan used least recently goes if there are more than
+  // CompileOptions::plan_cache_capacity. Throws what PlanFactory::Make and ScopeArrangement::Update
+  // throw.
+  std::shared_ptr<PreparedPlan> Get(const FeedList& feeds, const FetchList& fetches,
+                                    const PreparedPlan* before = nullptr);
+  // Returns a new plan for the first segment that the caller alone uses. Throws the same.
+  std::shared_ptr<PreparedPlan> MakeOwn(const FeedList& feeds, const FetchList& fetches);
+
+  void ArrangeScope() { arrangement_.Update(sources_); }
+  size_t size() const { return plans_.size(); }
+  // Drops all plans, which leave the scope without what they have reserved in it.
+  void Clear() { plans_.clear(); }
+
+ private:
+  struct CachedPlan {
+    FetchList fetches;
+    std::shared_ptr<PreparedPlan> prepared;
+  };
+
+  const PlanSources& sources_;
+  PlanFactory factory_;
+  ScopeArrangement arrangement_;
+  std::list<CachedPlan> plans_;  // most recently used first
+};
+
+}  // namespace skiff

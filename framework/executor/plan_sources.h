@@ -1,0 +1,31 @@
+// What all plans of a compiled program are made from.
+#pragma once
+
+#include <memory>
+
+#include "framework/base/place.h"
+#include "framework/executor/compile_options.h"
+#include "framework/executor/device_link.h"
+#include "framework/executor/lowering_inputs.h"
+#include "framework/executor/plan_statistics.h"
+#include "framework/executor/shared_arena.h"
+#include "framework/ir/program.h"
+#include "framework/op/registry.h"
+#include "framework/tensor/scope.h"
+
+namespace skiff {
+
+struct PlanSources {
+  const OpRegistry* registry = nullptr;
+  std::shared_ptr<const Program> program;  // after the program passes
+  Place place;
+  Scope* scope = nullptr;
+  OpPositions positions;  // in the program as the user gave it
+  CompileOptions options;
+  bool trains = false;               // whether the program has optimizer ops
+  std::shared_ptr<DeviceLink> link;  // to the device of `place`; nullptr on the CPU
+  std::shared_ptr<SharedArena> arena;
+  std::shared_ptr<PreparationStatistics> statistics = std::make_shared<PreparationStatistics>();
+};
+
+}  // namespace skiff
