@@ -134,8 +134,9 @@ TEST_P(AppendBackwardTest, MakesTheProgramsOfTheFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, AppendBackwardTest,
-                         ::testing::Values("blocks", "loops", "networks", "overwritten", "refused",
-                                           "sparse", "sums", "wanted"),
+                         ::testing::Values("blocks", "branches", "networks", "overwritten",
+                                           "recurrent", "refused", "sparse", "sums", "wanted",
+                                           "while"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

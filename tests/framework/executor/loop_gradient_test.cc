@@ -1,56 +1,81 @@
-// The gradients of loops and branches, beside central differences.
+// The gradients of loops and branches, beside central differences. The programs are those of
+// append_backward_test, which says what ops compute the gradients.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "framework/autodiff/append_backward.h"
 #include "framework/builder/control.h"
-#include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
 #include "framework/builder/layer_call.h"
-#include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
-#include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
 #include "framework/ir/program.h"
+#include "framework/ir/text.h"
 #include "tests/framework/executor/loop_networks.h"
+#include "tests/harness/sgd_training.h"
+#include "tests/harness/text_cases.h"
 
 namespace skiff {
 namespace {
 
+using harness::TextCase;
 using layers::Site;
 
-// Returns the gradients of the parameters of a network in float64, and those by central
-// differences.
+std::string CasesPath(const std::string& topic) {
+  return StrCat("tests/framework/autodiff/backward/", topic, ".txt");
+}
+
+// Returns feeds for a program: numbers of iterations are `count`, and bools are `flag` and not
+// `flag` like true, false, false, true.
+FeedList FeedsOf(const Program& program, int64_t count, bool flag) {
+  FeedList feeds;
+  for (const auto& var : program.root()->vars()) {
+    if (!var->need_check_feed) continue;
+    const Shape shape(var->dims);
+    if (var->dtype == DType::kBool) {
+      std::vector<bool> flags(static_cast<size_t>(shape.element_count()));
+      for (size_t i = 0; i < flags.size(); ++i) flags[i] = flag == (i % 4 == 0 || i % 4 == 3);
+      feeds.push_back({var->name, Tensor::FromValues<bool>(shape, flags)});
+    } else if (var->dtype == DType::kInt64) {
+      feeds.push_back({var->name, Tensor::FromValues<int64_t>(shape, {count})});
+    } else {
+      feeds.push_back({var->name, harness::SmallNumbers(shape, 1, var->dtype)});
+    }
+  }
+  return feeds;
+}
+
+// The gradients of the parameters of a program in float64, and those by central differences.
 struct Gradients {
   std::vector<double> computed;
   std::vector<double> by_differences;
 };
-Gradients GradientsOf(const std::function<Variable()>& build, const FeedList& feeds) {
-  Network network;
-  network.main.seed = network.startup.seed = 3;
+
+Gradients GradientsOf(const std::string& text, int64_t count, bool flag) {
+  const auto program = ParseProgramText(text);
+  const FeedList feeds = FeedsOf(*program, count, flag);
+  Executor executor(Place::Cpu());
   FetchList gradients;
   FetchList parameters;
-  {
-    const ProgramGuard guard(&network.main, &network.startup);
-    network.loss = build();
-    const BackwardResult result =
-        AppendBackward(DefaultOpRegistry(), &network.main, network.loss.name());
-    for (const ParameterGradient& pair : result.parameters) {
-      parameters.push_back(pair.parameter->name);
-      gradients.push_back(pair.gradient->name);
-    }
+  for (const ParameterGradient& pair :
+       AppendBackward(DefaultOpRegistry(), program.get(), "loss").parameters) {
+    parameters.push_back(pair.parameter->name);
+    gradients.push_back(pair.gradient->name);
   }
-  Executor executor(Place::Cpu());
-  executor.Run(network.startup);
-  CompiledProgram step = executor.Compile(network.main, {.memory = {.poison_dead_memory = true}});
+  for (const auto& var : program->root()->vars()) {
+    if (!var->persistable) continue;
+    const int seed = 2 + static_cast<int>(executor.scope().Names().size());
+    executor.scope().Set(var->name, harness::SmallNumbers(Shape(var->dims), seed, DType::kFloat64));
+  }
+  CompiledProgram step = executor.Compile(*program, {.memory = {.poison_dead_memory = true}});
   Gradients found;
   for (const Tensor& gradient : step.Run(feeds, gradients)) {
     for (const double value : gradient.values<double>()) found.computed.push_back(value);
@@ -61,7 +86,7 @@ Gradients GradientsOf(const std::function<Variable()>& build, const FeedList& fe
       const double kept = value;
       const auto loss_at = [&](double at) {
         value = at;
-        return step.Run(feeds, {network.loss})[0].Item<double>();
+        return step.Run(feeds, {"loss"})[0].Item<double>();
       };
       const double difference = loss_at(kept + kStep) - loss_at(kept - kStep);
       value = kept;
@@ -71,8 +96,7 @@ Gradients GradientsOf(const std::function<Variable()>& build, const FeedList& fe
   return found;
 }
 
-void ExpectRightGradients(const std::function<Variable()>& build, const FeedList& feeds) {
-  const Gradients gradients = GradientsOf(build, feeds);
+void ExpectRightGradients(const Gradients& gradients) {
   ASSERT_EQ(gradients.computed.size(), gradients.by_differences.size());
   ASSERT_FALSE(gradients.computed.empty());
   double largest = 0;
@@ -83,223 +107,30 @@ void ExpectRightGradients(const std::function<Variable()>& build, const FeedList
   EXPECT_GT(largest, 1e-4);
 }
 
-Variable State(double value = 0.0) {
-  return layers::FillConstant({2, 3}, DType::kFloat64, value).StopGradient(false);
-}
+class LoopGradientsOf : public ::testing::TestWithParam<std::string> {};
 
-Variable DoubleFc(const Variable& x, const std::string& name) {
-  return layers::Fc(x, 3, {.param_attr = {.name = name}, .bias_attr = false});
-}
-
-Variable Input64() { return layers::Data("x", {2, 3}, DType::kFloat64); }
-
-FeedList Feeds64() {
-  return {{"x", Tensor::FromValues<double>({2, 3}, {0.1, -0.7, 0.4, 0.9, -0.2, 0.3})}};
-}
-
-TEST(LoopGradients, OfAStateThatStartsAtZeroAndOnlyFeedsTheNextIteration) {
-  ExpectRightGradients(
-      [] {
-        const Variable x = Input64();
-        const Variable hidden = State();
-        const Variable seen = State();
-        Repeat(4, [&](const Variable&) {
-          layers::AssignTo(layers::Tanh(DoubleFc(hidden, "w") + DoubleFc(x, "u")), seen);
-          layers::AssignTo(seen * 0.5f, hidden);
-        });
-        return layers::Mean(layers::Square(seen));
-      },
-      Feeds64());
-}
-
-TEST(LoopGradients, OfVariablesThatTheBodyOverwritesTwice) {
-  ExpectRightGradients(
-      [] {
-        const Variable x = Input64();
-        const Variable h = State(0.5);
-        Repeat(3, [&](const Variable&) {
-          layers::AssignTo(layers::Tanh(DoubleFc(h, "w")), h);
-          const Variable kept = layers::Square(h);
-          layers::AssignTo(layers::Sigmoid(DoubleFc(h, "u") + x * kept), h);
-        });
-        return layers::Mean(layers::Square(h));
-      },
-      Feeds64());
-}
-
-TEST(LoopGradients, OfAVariableThatEachIterationSetsAnew) {
-  ExpectRightGradients(
-      [] {
-        const Variable x = Input64();
-        const Variable h = State(0.5);
-        const Variable last = State();
-        Repeat(3, [&](const Variable&) {
-          layers::AssignTo(layers::Tanh(DoubleFc(h, "w")), h);
-          layers::AssignTo(DoubleFc(h, "u") + x, last);
-        });
-        return layers::Mean(layers::Square(last));
-      },
-      Feeds64());
-}
-
-TEST(LoopGradients, OfSwappedVariables) {
-  ExpectRightGradients(
-      [] {
-        const Variable x = Input64();
-        const Variables last =
-            layers::WhileLoop([](const Variables& v) { return layers::LessThan(v[0], Number(3)); },
-                              [&](const Variables& v) {
-                                return Variables{layers::Increment(layers::Assign(v[0])),
-                                                 layers::Tanh(DoubleFc(v[2], "w")), v[1]};
-                              },
-                              {Number(0), x, layers::Tanh(DoubleFc(x, "u"))});
-        return layers::Mean(layers::Square(last[1]) + last[2]);
-      },
-      Feeds64());
-}
-
-TEST(LoopGradients, OfBothBranchesInsideALoop) {
-  ExpectRightGradients(
-      [] {
-        const Variable xs = layers::Data("xs", {4, 2, 3}, DType::kFloat64);
-        const Variable flags = layers::Data("flags", {4, 1}, DType::kBool);
-        const Variable first = State();
-        layers::StaticRnn rnn;
-        rnn.Body([&] {
-          const Variable x = rnn.StepInput(xs);
-          const Variable flag = rnn.StepInput(flags);
-          const Variable h = rnn.Memory(first);
-          const Variable next = layers::Cond(
-              flag, [&] { return Variables{layers::Tanh(DoubleFc(h, "w") + x)}; },
-              [&] { return Variables{layers::Sigmoid(DoubleFc(h, "u") * x)}; })[0];
-          rnn.UpdateMemory(h, next);
-          rnn.StepOutput(next);
-        });
-        return layers::Mean(layers::Square(rnn.Outputs()[0]));
-      },
-      {{"xs", Tensor::FromValues<double>({4, 2, 3}, std::vector<double>(24, 0.4))},
-       {"flags", Tensor::FromValues<bool>({4, 1}, {true, false, false, true})}});
-}
-
-// A branch that isn't taken leaves its result as it was, and the gradient goes past it.
-TEST(LoopGradients, PassABranchThatIsNotTaken) {
-  for (const bool taken : {true, false}) {
-    ExpectRightGradients(
-        [] {
-          const Variable x = Input64();
-          const Variable flag = layers::Data("flag", {1}, DType::kBool);
-          const Variable h = DoubleFc(x, "w");
-          const Variable one = Number(1);
-          const Variable turns = layers::Cast(flag, DType::kInt64);
-          const Variable goes_on = layers::LessThan(Number(0), turns);
-          layers::While loop(goes_on);
-          loop.Body([&] {
-            layers::AssignTo(layers::Tanh(h) * 0.5f, h);
-            layers::AssignTo(layers::LessThan(one, turns), goes_on);
-          });
-          return layers::Mean(layers::Square(h));
-        },
-        {Feeds64()[0], {"flag", Tensor::FromValues<bool>({1}, {taken})}});
+TEST_P(LoopGradientsOf, TheProgramsOfTheFile) {
+  const std::string path = CasesPath(GetParam());
+  for (const TextCase& one : harness::ReadTextCases(path)) {
+    for (const int64_t count : {1, 3}) {
+      for (const bool flag : {true, false}) {
+        SCOPED_TRACE(StrCat(path, ": ", one.title, ", ", count, " iterations, flag ", flag));
+        ExpectRightGradients(GradientsOf(one.before, count, flag));
+      }
+    }
   }
 }
 
-TEST(LoopGradients, OfAMemoryThatNoOpReadsAndOfTwoWithOneValue) {
-  ExpectRightGradients(
-      [] {
-        const Variable xs = layers::Data("xs", {3, 2, 3}, DType::kFloat64);
-        const Variable first = State();
-        layers::StaticRnn rnn;
-        rnn.Body([&] {
-          const Variable x = rnn.StepInput(xs);
-          const Variable unread = rnn.Memory(first);
-          const Variable a = rnn.Memory(first);
-          const Variable b = rnn.Memory(first);
-          const Variable next = layers::Tanh(DoubleFc(a, "w") + b + DoubleFc(x, "u"));
-          rnn.UpdateMemory(unread, next);
-          rnn.UpdateMemory(a, next);
-          rnn.UpdateMemory(b, next);
-          rnn.StepOutput(next);
-        });
-        return layers::Mean(layers::Square(rnn.Outputs()[0]));
-      },
-      {{"xs", Tensor::FromValues<double>({3, 2, 3}, std::vector<double>(18, 0.6))}});
-}
+INSTANTIATE_TEST_SUITE_P(Each, LoopGradientsOf, ::testing::Values("branches", "recurrent", "while"),
+                         [](const auto& info) { return info.param; });
 
 TEST(LoopGradients, StopAtAMemoryThatIsMarkedSo) {
-  const auto network = [](bool stops) {
-    return [stops] {
-      const Variable xs = layers::Data("xs", {3, 2, 3}, DType::kFloat64);
-      const Variable first = State();
-      layers::StaticRnn rnn;
-      rnn.Body([&] {
-        const Variable x = rnn.StepInput(xs);
-        const Variable h = rnn.Memory(first);
-        h.StopGradient(stops);
-        const Variable next = layers::Tanh(DoubleFc(h, "w") + DoubleFc(x, "u"));
-        rnn.UpdateMemory(h, next);
-        rnn.StepOutput(next);
-      });
-      return layers::Mean(layers::Square(rnn.Outputs()[0]));
-    };
-  };
-  const FeedList feeds = {
-      {"xs", Tensor::FromValues<double>({3, 2, 3}, std::vector<double>(18, 0.6))}};
-  ExpectRightGradients(network(false), feeds);
-  const Gradients stopped = GradientsOf(network(true), feeds);
+  const std::vector<TextCase> cases = harness::ReadTextCases(CasesPath("wanted"));
+  const auto found =
+      std::ranges::find(cases, "A memory that is marked stop_gradient", &TextCase::title);
+  ASSERT_NE(found, cases.end());
+  const Gradients stopped = GradientsOf(found->before, 3, true);
   EXPECT_GT(std::abs(stopped.computed[0] - stopped.by_differences[0]), 1e-4);
-}
-
-// One variable as the initial value of a memory that nothing reads, and of one that is read.
-TEST(LoopGradients, OfAnInitialValueThatSeveralMemoriesHave) {
-  for (const bool unread_first : {true, false}) {
-    ExpectRightGradients(
-        [unread_first] {
-          const Variable xs = layers::Data("xs", {3, 2, 3}, DType::kFloat64);
-          const Variable first = layers::Tanh(DoubleFc(Input64(), "v"));
-          layers::StaticRnn rnn;
-          rnn.Body([&] {
-            const Variable x = rnn.StepInput(xs);
-            Variable unread, a;
-            if (unread_first) unread = rnn.Memory(first);
-            a = rnn.Memory(first);
-            if (!unread_first) unread = rnn.Memory(first);
-            const Variable next = layers::Tanh(DoubleFc(a, "w") + x);
-            rnn.UpdateMemory(unread, next);
-            rnn.UpdateMemory(a, next);
-            rnn.StepOutput(next);
-          });
-          return layers::Mean(layers::Square(rnn.Outputs()[0]));
-        },
-        {Feeds64()[0],
-         {"xs", Tensor::FromValues<double>({3, 2, 3}, std::vector<double>(18, 0.3))}});
-  }
-}
-
-// Branches in the body that may write a variable which the body reads and sets, too.
-TEST(LoopGradients, OfVariablesThatABranchInsideMayWrite) {
-  for (const bool taken : {true, false}) {
-    ExpectRightGradients(
-        [] {
-          const Variable x = Input64();
-          const Variable flag = layers::Data("flag", {1}, DType::kBool);
-          const Variable s = layers::Assign(layers::Tanh(DoubleFc(x, "v")));
-          const Variable sum = State(0.1);
-          const Variable q = layers::Square(x);
-          Repeat(3, [&](const Variable&) {
-            layers::AssignTo(sum + DoubleFc(s, "w"), sum);
-            layers::AssignTo(layers::Sigmoid(sum), s);
-            layers::Cond(
-                flag,
-                [&] {
-                  layers::AssignTo(q * s, s);
-                  return Variables{};
-                },
-                [] { return Variables{}; });
-          });
-          return layers::Mean(layers::Square(sum) + s);
-        },
-        {Feeds64()[0], {"flag", Tensor::FromValues<bool>({1}, {taken})}});
-  }
 }
 
 // A variable of the scope that the body writes: a gradient op reads what its iteration has read.
