@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/io/file.h"
@@ -74,6 +76,14 @@ void WriteToSourceTree(const std::string& path, const TextFile& file) {
 
 std::vector<TextCase> ReadTextCases(const std::string& path) { return ReadTextFile(path).cases; }
 
+TextCase ReadTextCase(const std::string& path, const std::string& title) {
+  TextFile file = ReadTextFile(path);
+  for (TextCase& one : file.cases) {
+    if (one.title == title) return std::move(one);
+  }
+  Throw(ErrorCode::kNotFound, path, " has no case \"", title, "\"");
+}
+
 void CheckTextCases(const std::string& path,
                     const std::function<std::string(const TextCase&)>& make) {
   TextFile file = ReadTextFile(path);
@@ -85,7 +95,7 @@ void CheckTextCases(const std::string& path,
     if (writes) {
       one.after = found;
     } else {
-      EXPECT_EQ(one.after, found);
+      EXPECT_EQ(one.after, found) << "SKIFF_WRITE_CASES=1 bazel run … writes what is found";
     }
   }
   if (writes) WriteToSourceTree(path, file);

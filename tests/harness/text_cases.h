@@ -28,6 +28,8 @@ struct TextCase {
 // Returns the cases of a file, whose path is relative to the root of the repository. Throws Error
 // (kInvalidArgument) if a case lacks one of its texts.
 std::vector<TextCase> ReadTextCases(const std::string& path);
+// Returns the case of this title. Throws Error (kNotFound) if there is none.
+TextCase ReadTextCase(const std::string& path, const std::string& title);
 
 // Expects that `make` makes of each case the text after it. If SKIFF_WRITE_CASES is in the
 // environment, writes what `make` makes into the file in the source tree instead, which `bazel run`

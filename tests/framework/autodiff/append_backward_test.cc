@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"

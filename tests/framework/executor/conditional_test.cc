@@ -8,7 +8,6 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
-#include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
@@ -125,32 +124,38 @@ TEST(IfElseTest, TrainsEachBlockOnItsRows) {
 
 // What a branch may leave alone keeps its value across the border of a segment.
 TEST(LoopSegments, ABranchThatIsNotTakenKeepsAValueOfAnEarlierSegment) {
-  Network network;
-  Variable kept;
-  {
-    const ProgramGuard guard(&network.main, &network.startup);
-    const Variable x = layers::Data("x", {4});
-    const Variable flag = layers::Data("flag", {1}, DType::kBool);
-    kept = layers::Scale(x, {.scale = 2.0f});
-    // Only a run can tell how many there are.
-    const Variable count = layers::ShapeOf(layers::WhereIndex(layers::Cast(x, DType::kBool)));
-    network.loss = layers::ReduceSum(layers::Cast(count, DType::kFloat32));
-    layers::Cond(
-        flag,
-        [&] {
-          layers::AssignTo(x, kept);
-          return Variables{};
-        },
-        [] { return Variables{}; });
-  }
+  // Only a run can tell how many places there are.
+  const auto program = ParseProgramText(R"(program {
+    block 0 {
+      var x float32 [4] check_feed
+      var flag bool [1] check_feed
+      var kept float32 [4]
+      var is_not_zero bool [4]
+      var places int64 [-1, 1]
+      var shape int32 [2]
+      var numbers float32 [2]
+      var sum float32 []
+      var scopes step_scopes float32 []
+      {Out: [kept]} = scale(X: [x]) {scale = 2.0}
+      {Out: [is_not_zero]} = cast(X: [x]) {in_dtype = 5, out_dtype = 0}
+      {Out: [places]} = where_index(Condition: [is_not_zero])
+      {Out: [shape]} = shape(Input: [places])
+      {Out: [numbers]} = cast(X: [shape]) {in_dtype = 2, out_dtype = 5}
+      {Out: [sum]} = reduce_sum(X: [numbers]) {reduce_all = true}
+      {Out: [kept], Scope: [scopes]} = conditional_block(Cond: [flag], Input: [x])
+          {is_scalar_condition = true, sub_block = block 1}
+    }
+    block 1 parent=0 {
+      {Out: [kept]} = assign(X: [x])
+    } })");
   Executor executor(Place::Cpu());
   const Tensor x = Tensor::FromValues<float>({4}, {1, 0, 2, 3});
   for (const bool flag : {true, false}) {
-    const Tensor found =
-        executor.Run(network.main, {{"x", x}, {"flag", Tensor::FromValues<bool>({1}, {flag})}},
-                     {kept.name(), network.loss.name()})[0];
-    EXPECT_EQ(found.ToVector<float>(),
+    const std::vector<Tensor> found = executor.Run(
+        *program, {{"x", x}, {"flag", Tensor::FromValues<bool>({1}, {flag})}}, {"kept", "sum"});
+    EXPECT_EQ(found[0].ToVector<float>(),
               flag ? (std::vector<float>{1, 0, 2, 3}) : (std::vector<float>{2, 0, 4, 6}));
+    EXPECT_EQ(found[1].Item<float>(), 3 + 1);
   }
 }
 

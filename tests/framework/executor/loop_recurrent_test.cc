@@ -7,7 +7,6 @@
 
 #include "framework/autodiff/append_backward.h"
 #include "framework/builder/data.h"
-#include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/sgd.h"

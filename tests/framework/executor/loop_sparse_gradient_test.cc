@@ -2,25 +2,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "framework/autodiff/append_backward.h"
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
-#include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/nn.h"
 #include "framework/builder/optimizer/adam.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
-#include "framework/ir/program.h"
+#include "framework/ir/text.h"
 #include "tests/framework/executor/loop_networks.h"
+#include "tests/harness/text_cases.h"
 
 namespace skiff {
 namespace {
+
+using ::testing::ElementsAre;
 
 // A sparse gradient inside a loop is the rows of all iterations.
 TEST(LoopGradients, OfSparseLookups) {
@@ -96,44 +97,23 @@ TEST(LoopGradients, OfSparseLookupsInAWhile) {
 
 // A lookup in a branch that isn't taken touches no row of its table: momentum would move it.
 TEST(LoopGradients, OfASparseLookupInABranchThatIsNotTaken) {
-  const auto network = [] {
-    const Variable ids = layers::Data("ids", {2, 1}, DType::kInt64);
-    const Variable flag = layers::Data("flag", {1}, DType::kBool);
-    const Variable x = layers::Data("x", {2, 3});
-    const Variable h = layers::Fc(x, 3, {.param_attr = {.name = "w"}});
-    const Variables out = layers::Cond(
-        flag,
-        [&] {
-          return Variables{
-              h +
-              layers::Reshape(
-                  layers::Embedding(
-                      ids, {.rows = 5, .width = 3, .is_sparse = true, .param_attr = {.name = "t"}}),
-                  {2, 3})};
-        },
-        [&] { return Variables{layers::Tanh(h)}; });
-    return layers::Mean(layers::Square(out[0]));
-  };
-  Network built;
-  FetchList gradient;
-  {
-    const ProgramGuard guard(&built.main, &built.startup);
-    built.loss = network();
-    for (const ParameterGradient& pair :
-         AppendBackward(DefaultOpRegistry(), &built.main, built.loss.name()).parameters) {
-      if (pair.parameter->name == "t") gradient = {pair.gradient->name};
-    }
-  }
-  ASSERT_EQ(gradient.size(), 1u);
+  const auto program =
+      ParseProgramText(harness::ReadTextCase("tests/framework/autodiff/backward/sparse.txt",
+                                             "A sparse lookup in one of two branches")
+                           .before);
+  AppendBackward(DefaultOpRegistry(), program.get(), "loss");
   Executor executor(Place::Cpu());
-  executor.Run(built.startup);
-  const Tensor rows = executor.Run(built.main,
-                                   {{"ids", Tensor::FromValues<int64_t>({2, 1}, {3, 4})},
-                                    {"flag", Tensor::FromValues<bool>({1}, {false})},
-                                    {"x", Numbers({2, 3}, 3)}},
-                                   gradient)[0];
-  ASSERT_TRUE(rows.is_selected_rows());
-  for (const int64_t row : rows.rows()) EXPECT_EQ(row, -1);
+  executor.scope().Set("table", Numbers({5, 3}, 1));
+  executor.scope().Set("w", Numbers({3, 3}, 2));
+  for (const bool taken : {true, false}) {
+    const Tensor rows = executor.Run(*program,
+                                     {{"ids", Tensor::FromValues<int64_t>({2}, {3, 4})},
+                                      {"flag", Tensor::FromValues<bool>({1}, {taken})},
+                                      {"x", Numbers({2, 3}, 3)}},
+                                     {"table@GRAD"})[0];
+    ASSERT_TRUE(rows.is_selected_rows());
+    EXPECT_THAT(rows.rows(), taken ? ElementsAre(3, 4) : ElementsAre(-1, -1));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // while: its plan computes what the iterations compute one after the other.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -9,9 +8,7 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
-#include "framework/builder/loss.h"
 #include "framework/builder/math.h"
-#include "framework/builder/nn.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor.h"
@@ -104,28 +101,37 @@ TEST(WhileOfManyLengths, RunsLongThenShortThenLong) {
 
 // In the first run, the scope doesn't have w when the program is lowered.
 TEST(Loop, AViewOfAVariableThatTheBodyWritesIsACopy) {
-  Program main, startup;
-  Variable y;
-  {
-    const ProgramGuard guard(&main, &startup);
-    const Variable w = layers::FillConstant({1}, DType::kFloat32, 1.0);
-    main.root()->FindVar(w.name())->persistable = true;
-    y = layers::FillConstant({1}, DType::kFloat32, 0.0);
-    const Variable step = layers::FillConstant({1}, DType::kInt64, 0.0);
-    const Variable limit = layers::FillConstant({1}, DType::kInt64, 3.0);
-    const Variable goes_on = layers::LessThan(step, limit);
-    layers::While loop(goes_on);
-    loop.Body([&] {
-      const Variable before = layers::Assign(w);
-      layers::AssignTo(w * 2.0f, w);
-      layers::AssignTo(y + before, y);
-      layers::Increment(step);
-      layers::AssignTo(layers::LessThan(step, limit), goes_on);
-    });
-  }
+  const auto program = ParseProgramText(R"(program {
+    block 0 {
+      var w float32 [1] persistable
+      var y float32 [1]
+      var i int64 [1]
+      var end int64 [1]
+      var goes_on bool [1]
+      var scopes step_scopes float32 []
+      {Out: [w]} = fill_constant() {shape = longs [1], dtype = 5, value = 1.0}
+      {Out: [y]} = fill_constant() {shape = longs [1], dtype = 5, value = 0.0}
+      {Out: [i]} = fill_constant() {shape = longs [1], dtype = 3, value = 0.0}
+      {Out: [end]} = fill_constant() {shape = longs [1], dtype = 3, value = 3.0}
+      {Out: [goes_on]} = less_than(X: [i], Y: [end])
+      {Out: [w, y, i, goes_on], StepScopes: [scopes]} = while(Condition: [goes_on],
+          X: [w, y, i, end]) {sub_block = block 1}
+    }
+    block 1 parent=0 {
+      var before float32 [1]
+      var doubled float32 [1]
+      var sum float32 [1]
+      {Out: [before]} = assign(X: [w])
+      {Out: [doubled]} = scale(X: [w]) {scale = 2.0}
+      {Out: [w]} = assign(X: [doubled])
+      {Out: [sum]} = elementwise_add(X: [y], Y: [before])
+      {Out: [y]} = assign(X: [sum])
+      {Out: [i]} = increment(X: [i]) {step = 1.0}
+      {Out: [goes_on]} = less_than(X: [i], Y: [end])
+    } })");
   Executor executor(Place::Cpu());
   for (int run = 0; run < 2; ++run) {
-    EXPECT_EQ(executor.Run(main, {}, {y})[0].Item<float>(), 1 + 2 + 4) << "run " << run;
+    EXPECT_EQ(executor.Run(*program, {}, {"y"})[0].Item<float>(), 1 + 2 + 4) << "run " << run;
   }
 }
 
