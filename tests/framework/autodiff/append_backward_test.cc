@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ namespace {
 
 using harness::TextCase;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
 
 const OpRegistry& Registry() {
   static const OpRegistry& registry = *[] {
@@ -127,18 +129,26 @@ std::string TextAfter(const TextCase& one) {
   return StrCat("\n", PrintProgram(*program), ResultText(result));
 }
 
-class AppendBackwardTest : public ::testing::TestWithParam<std::string> {};
+constexpr const char* kFolder = "tests/framework/autodiff/backward/";
+constexpr const char* kTopics[] = {"blocks",  "branches", "networks", "overwritten", "recurrent",
+                                   "refused", "sparse",   "sums",     "wanted",      "while"};
+
+class AppendBackwardTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AppendBackwardTest, MakesTheProgramsOfTheFile) {
-  harness::CheckTextCases(StrCat("tests/framework/autodiff/backward/", GetParam(), ".txt"),
-                          TextAfter);
+  harness::CheckTextCases(StrCat(kFolder, GetParam(), ".txt"), TextAfter);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, AppendBackwardTest,
-                         ::testing::Values("blocks", "branches", "networks", "overwritten",
-                                           "recurrent", "refused", "sparse", "sums", "wanted",
-                                           "while"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Each, AppendBackwardTest, ::testing::ValuesIn(kTopics),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(AppendBackwardFiles, AreAllTested) {
+  std::vector<std::string> topics;
+  for (const auto& file : std::filesystem::directory_iterator(kFolder)) {
+    topics.push_back(file.path().stem());
+  }
+  EXPECT_THAT(topics, UnorderedElementsAreArray(kTopics));
+}
 
 }  // namespace
 }  // namespace skiff
