@@ -1,21 +1,16 @@
-// What each pass makes of small programs and plans, as texts: rewrites/<pass>.txt has cases like
+// What each pass makes of small programs and plans: rewrites/<pass>.txt has cases
+// (tests/harness/text_cases.h) with the options
 //
-//   ## Drops the branch that nobody fetches
-//   recompute=checkpoints        (lines of options, if a plan pass needs any; see SetOption)
+//   recompute=checkpoints        (and the others of SetOption, for plan passes)
 //   needs=cuda                   (if ops have to run on a device: left out in builds without CUDA)
-//   before:
-//   plan cpu reuse=none { … }
-//   after:
-//   plan cpu reuse=none { … }
 //
 // `after: the same` says that the pass changes nothing. In texts, BLOCK is the number of channels
 // of a block on the processor at hand.
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/analysis/verify_plan.h"
@@ -26,6 +21,7 @@
 #include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
 #include "tests/harness/cuda_kernels.h"
+#include "tests/harness/text_cases.h"
 #include "tests/harness/thread_count.h"
 
 namespace skiff {
@@ -34,11 +30,7 @@ namespace {
 constexpr std::string_view kSame = " the same\n";
 constexpr std::string_view kBlock = "BLOCK";
 
-struct Rewrite {
-  std::string title;
-  std::vector<std::string> options;
-  std::string before;
-  std::string after;
+struct Rewrite : harness::TextCase {
   bool needs_blocks = false;
   bool needs_cuda = false;
 };
@@ -49,33 +41,17 @@ void ReplaceAll(std::string_view old_text, std::string_view new_text, std::strin
   }
 }
 
-Rewrite ParseRewrite(const std::string& text) {
-  Rewrite rewrite;
-  const size_t before = text.find("\nbefore:");
-  const size_t after = text.find("\nafter:");
-  SKIFF_ENFORCE(before != std::string::npos && after != std::string::npos && before < after,
-                kInvalidArgument, "expected before: and after: in ", text);
-  std::istringstream head(text.substr(0, before));
-  std::getline(head, rewrite.title);
-  for (std::string line; std::getline(head, line);) rewrite.options.push_back(line);
-  rewrite.needs_cuda = std::erase(rewrite.options, "needs=cuda") > 0;
-  rewrite.before = text.substr(before + 8, after - before - 7);
-  rewrite.after = text.substr(after + 7);
-  // A processor without blocked layouts has none to show.
-  rewrite.needs_blocks = text.find(kBlock) != std::string::npos;
-  for (std::string* part : {&rewrite.before, &rewrite.after}) {
-    ReplaceAll(kBlock, StrCat(PreferredChannelBlock()), part);
-  }
-  return rewrite;
-}
-
 std::vector<Rewrite> ReadRewrites(const std::string& pass) {
-  const std::string text = ReadFile(StrCat("tests/framework/transpiler/rewrites/", pass, ".txt"));
   std::vector<Rewrite> rewrites;
-  for (size_t start = text.find("## "); start != std::string::npos;) {
-    const size_t end = text.find("\n## ", start);
-    rewrites.push_back(ParseRewrite(text.substr(start + 3, end - start - 3) + "\n"));
-    start = end == std::string::npos ? end : end + 1;
+  for (harness::TextCase& one :
+       harness::ReadTextCases(StrCat("tests/framework/transpiler/rewrites/", pass, ".txt"))) {
+    Rewrite& rewrite = rewrites.emplace_back(Rewrite{std::move(one)});
+    rewrite.needs_cuda = std::erase(rewrite.options, "needs=cuda") > 0;
+    // A processor without blocked layouts has none to show.
+    for (std::string* part : {&rewrite.before, &rewrite.after}) {
+      rewrite.needs_blocks |= part->find(kBlock) != std::string::npos;
+      ReplaceAll(kBlock, StrCat(PreferredChannelBlock()), part);
+    }
   }
   return rewrites;
 }

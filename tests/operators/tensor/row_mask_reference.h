@@ -37,7 +37,7 @@ void AddRowMaskCases(CaseList& cases, const Make& make) {
                        const std::vector<double>& mask) {
     OpCase op_case = make(rows, RowMask(mask));
     op_case.name = name;
-    op_case.unchecked_gradient = "rows that depend on data: IfElse in loop_test.cc";
+    op_case.unchecked_gradient = "rows that depend on data: IfElse in conditional_test.cc";
     cases.push_back(std::move(op_case));
   };
   add("some_rows", Uniform({4, 3}, 1), {1, 0, 0, 1});
