@@ -19,7 +19,7 @@ namespace skiff {
 
 class PlanFactory {
  public:
-  // `sources` must outlive it, and the plans outlive neither.
+  // `sources` must outlive the factory and its plans.
   explicit PlanFactory(const PlanSources& sources) : sources_(sources) {}
 
   // Returns a new plan for a segment, bound to the feeds: the segment after `before`, the first one

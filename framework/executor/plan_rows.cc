@@ -53,7 +53,7 @@ class FormSearch {
     }
   }
 
-  // Returns the place of the form among forms(), nothing if there is none. `rows` are by probe.
+  // Returns the place of the form that the rows, by probe, have; nothing if there is none.
   std::optional<size_t> Find(ValueId value, const std::vector<int64_t>& rows) {
     // The rows of a ragged value are those of its own LoD, whatever other counts are equal.
     const std::optional<size_t> own = lods_.GroupOf(value);
