@@ -202,12 +202,9 @@ class LoopKernel final : public Kernel, public TimedBody {
       : loop_(std::move(loop)),
         body_(loop_->body),
         rows_(std::move(rows)),
-        registry_(selection.registry),
-        scope_(selection.scope),
-        math_(selection.math),
-        trains_(selection.trains),
-        poisons_(selection.poisons && body_.place.is_cpu()),
-        link_(body_.place.is_cpu() ? nullptr : selection.link),
+        environment_(selection.environment),
+        scope_(environment_.scope),
+        link_(environment_.LinkTo(body_.place)),
         offsets_(*loop_, kernels),
         tensors_(*loop_),
         prepared_(std::move(kernels)) {
@@ -221,8 +218,8 @@ class LoopKernel final : public Kernel, public TimedBody {
     for (const LoopFetch& fetch : loop_->fetches) {
       if (fetch.kind != LoopFetch::Kind::kSum || fetch.output < 0) continue;
       CheckSum(body_[fetch.value]);
-      if (link_ == nullptr) continue;
-      device_sums_.try_emplace(&fetch, registry_, body_[fetch.value].meta, body_.place);
+      if (body_.place.is_cpu()) continue;
+      device_sums_.try_emplace(&fetch, environment_.registry, body_[fetch.value].meta, body_.place);
     }
   }
 
@@ -259,8 +256,8 @@ class LoopKernel final : public Kernel, public TimedBody {
   void Run(const KernelContext& context) override {
     state_.step = *context.step;
     // What the device has to do before isn't the body's.
-    if (is_timed_ && link_ != nullptr) link_->Wait();
-    if (link_ != nullptr) tensors_.ReleaseOutgrown(link_);
+    if (is_timed_) link_.Wait();
+    if (link_.has_device()) tensors_.ReleaseOutgrown(&link_);
     PlaceFeeds(context);
     for (Step& step : steps_) {
       if (step.reads_feed && step.kernel) step.kernel->Bind();
@@ -417,7 +414,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       const Instruction& instruction = body_.instructions[i];
       steps[i].sets_rows = rows_ && instruction.sets_rows;
       steps[i].varies = rows_ && rows_->Varies(instruction);
-      const uint64_t op_id = RandomOpId(instruction, trains_);
+      const uint64_t op_id = RandomOpId(instruction, environment_.trains);
       if (instruction.batching == Batching::kNone) {
         steps[i].kernel =
             std::make_unique<BoundKernel>(std::move(prepared_[i]), instruction.workspace_bytes,
@@ -445,7 +442,7 @@ class LoopKernel final : public Kernel, public TimedBody {
       }
     }
     if (rows_) rows_->Bind(&tensors_);
-    if (poisons_) poison_.emplace(body_, tensors_);
+    if (environment_.poisons && body_.place.is_cpu()) poison_.emplace(body_, tensors_);
     const bool is_ragged = !rows_ && std::ranges::any_of(loop_->feeds, [&](const LoopFeed& feed) {
       return CountedLoD(body_[feed.value].meta) != nullptr;
     });
@@ -486,7 +483,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   void Zero(Tensor* tensor, int64_t count) const {
     const auto bytes = static_cast<size_t>(count);
     const bool is_on_host = tensor->place().is_cpu();
-    if (bytes > 0 && !is_on_host) link_->stream().Fill(tensor->raw_data(), 0, bytes);
+    if (bytes > 0 && !is_on_host) link_.stream().Fill(tensor->raw_data(), 0, bytes);
     if (bytes > 0 && is_on_host) std::memset(tensor->raw_data(), 0, bytes);
     // Row 0 would be one that has changed.
     if (tensor->is_selected_rows()) std::ranges::fill(tensor->rows(), -1);
@@ -499,7 +496,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     if (from.place().is_cpu()) {
       std::memcpy(to, from.raw_data(), bytes);
     } else {
-      link_->stream().Copy(to, body_.place, from.raw_data(), body_.place, bytes);
+      link_.stream().Copy(to, body_.place, from.raw_data(), body_.place, bytes);
     }
   }
 
@@ -580,7 +577,7 @@ class LoopKernel final : public Kernel, public TimedBody {
           rows_ ? RunWithRows(context, slot, i) : steps_[i].kernel->Run();
         }
         if (is_timed_) {
-          if (link_ != nullptr) link_->Wait();
+          link_.Wait();
           steps_[i].seconds += SteadySeconds() - start;
         }
         for (uint64_t* version : steps_[i].written_versions) ++*version;
@@ -675,25 +672,18 @@ class LoopKernel final : public Kernel, public TimedBody {
 
   std::unique_ptr<BoundKernel> PrepareForRows(size_t index) {
     // The kernel that this one takes the place of may still be at work.
-    if (link_ != nullptr) link_->Wait();
+    link_.Wait();
     const Plan& moment = rows_->CurrentBody(index);
     const Instruction& planned = body_.instructions[index];
     Instruction instruction = moment.instructions[index];
     KernelNames same;
     const KernelDef* def = steps_[index].kernel->def();
     if (def != nullptr) same.emplace(planned.op->type, def->name);
-    const KernelSelection selection{.registry = registry_,
-                                    .forced = same,
-                                    .rows_vary = true,
-                                    .math = math_,
-                                    .link = link_,
-                                    .scope = scope_,
-                                    .trains = trains_,
-                                    .poisons = poisons_};
-    PreparedKernel kernel = PrepareKernel(selection, moment, &instruction);
+    PreparedKernel kernel = PrepareKernel(
+        {.environment = environment_, .forced = same, .rows_vary = true}, moment, &instruction);
     return std::make_unique<BoundKernel>(std::move(kernel), instruction.workspace_bytes, body_,
-                                         planned, RandomOpId(planned, trains_), &tensors_, scope_,
-                                         &state_);
+                                         planned, RandomOpId(planned, environment_.trains),
+                                         &tensors_, scope_, &state_);
   }
 
   // Moves an output whose rows are known now to its slot.
@@ -846,7 +836,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     }
     // The first one is the sum so far: 0 + x would turn -0 into 0.
     if (done == 0) return CopyData(value, sum->raw_data());
-    if (link_ != nullptr) return device_sums_.at(&fetch).Add(state_.device, &value, sum);
+    if (link_.has_device()) return device_sums_.at(&fetch).Add(state_.device, &value, sum);
     value.dtype() == DType::kFloat64 ? AddTo<double>(value, sum) : AddTo<float>(value, sum);
   }
 
@@ -911,12 +901,9 @@ class LoopKernel final : public Kernel, public TimedBody {
   std::shared_ptr<const Loop> loop_;
   const Plan& body_;
   const std::unique_ptr<LoopRows> rows_;  // if rows vary
-  const OpRegistry& registry_;
+  const KernelEnvironment environment_;
   Scope* scope_;
-  const MathMode math_;
-  const bool trains_;
-  const bool poisons_;
-  DeviceLink* const link_;  // nullptr if the body runs on the CPU
+  DeviceLink& link_;
   const BodyOffsets offsets_;
   BodyTensors tensors_;
   std::vector<std::vector<ValueId>> views_;  // of invariant feeds, by feed
@@ -948,7 +935,7 @@ std::unique_ptr<LoopRows> RowsOf(const KernelSelection& selection, const Instruc
   const bool any_varies = std::ranges::count(varies, true) > 0;
   if (!any_varies && std::ranges::none_of(loop.joint_body->instructions, &Instruction::sets_rows))
     return nullptr;
-  return std::make_unique<LoopRows>(selection.registry, loop, varies);
+  return std::make_unique<LoopRows>(selection.environment.registry, loop, varies);
 }
 
 }  // namespace

@@ -33,20 +33,32 @@ struct PreparedKernel {
   std::vector<DerivedRequest> derived;  // in the order in which the kernel asks for them
 };
 
+struct KernelSelection;
+
+// What the kernels of a plan are prepared with, and those of the bodies of its loops, too.
+struct KernelEnvironment {
+  // Returns the link to the place, which that of the link or the CPU is.
+  DeviceLink& LinkTo(Place place) const { return place.is_cpu() ? *DeviceLink::Host() : *link; }
+
+  const OpRegistry& registry;
+  MathMode math = MathMode::kFull;
+  DeviceLink* link = DeviceLink::Host().get();  // of the plan's place; must outlive the kernels
+  Scope* scope = nullptr;
+  bool trains = false;   // whether runs advance the step counter
+  bool poisons = false;  // whether plans on the CPU have an ArenaPoison
+  // PrepareLoop. From here, since it prepares the kernels of a body in turn.
+  std::unique_ptr<Kernel> (*prepare_loop)(const KernelSelection&, Instruction*) = nullptr;
+};
+
 // What decides which kernel runs.
 struct KernelSelection {
-  const OpRegistry& registry;
+  const KernelEnvironment& environment;
   const KernelNames& forced;     // PassContext::forced_kernels
   KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
   bool rows_vary = false;        // PrepareContext::rows_vary
-  MathMode math = MathMode::kFull;
   // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
   std::function<bool(ValueId)> varies = {};
-  DeviceLink* link = nullptr;  // of a plan on a device; must outlive the kernels
-  bool is_body = false;        // whether the plan is the body of a loop
-  Scope* scope = nullptr;      // for the bodies of loops
-  bool trains = false;         // whether runs advance the step counter
-  bool poisons = false;        // whether bodies have an ArenaPoison
+  bool is_body = false;  // whether the plan is the body of a loop
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the

@@ -16,6 +16,7 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
+#include "framework/executor/loop_kernel.h"
 #include "framework/executor/row_counts.h"
 #include "framework/executor/scope_overlap.h"
 #include "framework/executor/storage.h"
@@ -83,18 +84,23 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       program_(inputs.program),
       registry_(*inputs.registry),
       scope_(*inputs.scope),
-      math_(inputs.math),
       trains_(inputs.trains),
-      poisons_((inputs.poison_dead_memory && plan_.place.is_cpu()) || plan_.has_guards),
-      makes_graphs_(inputs.graphs && inputs.link != nullptr),
-      link_(inputs.link),
+      link_(inputs.link == nullptr ? DeviceLink::Host() : inputs.link),
+      environment_{
+          .registry = registry_,
+          .math = inputs.math,
+          .link = link_.get(),
+          .scope = &scope_,
+          .trains = trains_,
+          .poisons = (inputs.poison_dead_memory && plan_.place.is_cpu()) || plan_.has_guards,
+          .prepare_loop = &PrepareLoop},
+      makes_graphs_(inputs.graphs && is_on_device()),
       arena_(inputs.arena),
       statistics_(inputs.statistics),
       shapes_(*inputs.registry, plan_, inputs.counts),
-      state_{.device = {plan_.place, link_ == nullptr ? nullptr : &link_->stream()},
-             .seed = inputs.program->seed} {
+      state_{.device = link_->context(), .seed = inputs.program->seed} {
   // A pass that breaks this would have a kernel touch memory that it can't.
-  if (link_ != nullptr) CheckPlaces(plan_);
+  if (is_on_device()) CheckPlaces(plan_);
   std::vector<PreparedKernel> kernels =
       PrepareKernels(Selection(inputs.forced_kernels, inputs.tuner, inputs.rows_vary), &plan_);
   statistics_->kernels += static_cast<int64_t>(kernels.size());
@@ -105,7 +111,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
 }
 
 PreparedPlan::~PreparedPlan() {
-  if (link_ == nullptr) return;
+  if (!is_on_device()) return;
   link_->WaitQuietly();
   scope_.ForgetWork(link_->unfinished_run());
 }
@@ -145,10 +151,10 @@ void PreparedPlan::AllocateAll() {
     // After BoundValues, which advances the generation if it reserves persistables.
     generation_ = scope_.generation();
     rollback_.emplace(plan_, *values_, is_last_segment_, link_.get());
-    if (link_ != nullptr) FindFaultWords();
-    if (link_ != nullptr) fetched_ = link_->device().MakeEvent();
+    if (is_on_device()) FindFaultWords();
+    fetched_ = link_->MakeEvent();
     if (step_on_device_ != nullptr) FindGraphs();
-    if (poisons_) poison_.emplace(plan_, *values_);
+    if (environment_.poisons && plan_.place.is_cpu()) poison_.emplace(plan_, *values_);
   } catch (...) {
     // The plan points to what is erased here, so it must be made again.
     if (values_->EraseHidden()) generation_ = kNeverCurrent;
@@ -216,16 +222,11 @@ void PreparedPlan::FindStepCounter() {
 
 KernelSelection PreparedPlan::Selection(const KernelNames& forced, KernelTuner* tuner,
                                         bool rows_vary) const {
-  return {.registry = registry_,
+  return {.environment = environment_,
           .forced = forced,
           .tuner = tuner,
           .rows_vary = rows_vary,
-          .math = math_,
-          .varies = [this](ValueId value) { return shapes_.Varies(value); },
-          .link = link_.get(),
-          .scope = &scope_,
-          .trains = trains_,
-          .poisons = poisons_};
+          .varies = [this](ValueId value) { return shapes_.Varies(value); }};
 }
 
 void PreparedPlan::BindSteps() {
@@ -247,7 +248,7 @@ void PreparedPlan::BindSteps() {
     // BindFeeds binds these, each time the feeds' addresses change.
     if (reads_feed) feed_readers_.push_back(i);
     if (!reads_feed) step.planned->Bind();
-    if (link_ != nullptr) FindUsesOfHost(instruction, &step);
+    if (is_on_device()) FindUsesOfHost(instruction, &step);
     if (shapes_.Varies(instruction) && !step.planned->accepts_fewer_rows())
       fixed_steps_.push_back(i);
   }
@@ -298,12 +299,11 @@ void PreparedPlan::MakeFetches() {
       fetch.SetRows(shape[0]);
     } else {
       // The last run's copy to the memory that goes now may be under way.
-      if (link_ != nullptr && fetch.has_data()) link_->Wait();
-      fetch = link_ == nullptr || value.place().is_cpu()
+      if (fetch.has_data()) link_->Wait();
+      fetch = value.place().is_cpu()
                   ? Tensor(shape, dtype, Place::Cpu(), planned.meta.layout)
-                  : Tensor(shape, dtype,
-                           std::make_shared<Buffer>(link_->device().pinned_allocator(), bytes), 0,
-                           planned.meta.layout);
+                  : Tensor(shape, dtype, std::make_shared<Buffer>(link_->host_allocator(), bytes),
+                           0, planned.meta.layout);
     }
   }
 }
@@ -324,7 +324,7 @@ void PreparedPlan::FetchLoD(const Tensor& value, size_t index) {
 }
 
 const std::vector<Tensor>& PreparedPlan::fetches() {
-  if (fetched_ != nullptr) {
+  if (is_on_device()) {
     link_->Await(fetched_.get());
     NoteWrites();
   }
@@ -372,7 +372,7 @@ void PreparedPlan::ChooseKernel(size_t index) {
 std::unique_ptr<BoundKernel> PreparedPlan::PrepareForRows(size_t index) {
   const double start = SteadySeconds();
   // The kernel that this one takes the place of may still be at work.
-  if (link_ != nullptr) link_->Wait();
+  link_->Wait();
   const Plan& moment = shapes_.CurrentPlan();
   const Instruction& planned = plan_.instructions[index];
   Instruction instruction = moment.instructions[index];
@@ -420,12 +420,12 @@ void PreparedPlan::StartRun() {
                 "no feeds are bound: the last ones didn't fit, feed others first");
   if (copies_) copies_->Read();
   if (scope_.has_replaced_values()) CheckReplacedValues();
-  scope_.SetWork(link_ == nullptr ? nullptr : link_->unfinished_run());
+  scope_.SetWork(link_->unfinished_run());
   FollowArena();
   MakeFetches();
   if (first_op_ == 0) ClearArrays();
   state_.step = static_cast<uint64_t>(*step_counter_);
-  if (link_ != nullptr) start_seconds_ = SteadySeconds() - link_->waited_seconds();
+  start_seconds_ = link_->WorkingSeconds();
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
   if (step_on_device_ != nullptr) {
@@ -460,9 +460,9 @@ void PreparedPlan::Undo() {
   // Versions aren't put back. They have advanced with the writes that are undone, so forms made
   // since are remade, which is all that a version is for.
   // The run has failed already and throws its own Error.
-  if (link_ != nullptr) link_->WaitQuietly();
+  link_->WaitQuietly();
   rollback_->Restore();
-  if (link_ != nullptr) link_->WaitQuietly();
+  link_->WaitQuietly();
   NoteWrites();
   // As in AllocateAll.
   if (values_->EraseHidden()) generation_ = kNeverCurrent;
@@ -569,12 +569,12 @@ std::vector<InstructionTime> PreparedPlan::TimedRun() {
     StartBodyTiming(kernel.kernel());
     try {
       RunLocated(i, [&] {
-        if (link_ != nullptr && !RunsOnHost(plan_, plan_.instructions[i])) {
+        if (is_on_device() && !RunsOnHost(plan_, plan_.instructions[i])) {
           on_device.push_back(TimeOnDevice(i));
           return;
         }
         // The device's work before it isn't the step's.
-        if (link_ != nullptr) link_->Wait();
+        link_->Wait();
         const double start = SteadySeconds();
         RunStep(steps_[i]);
         seconds = SteadySeconds() - start;
@@ -606,16 +606,6 @@ PreparedPlan::DeviceTime PreparedPlan::TimeOnDevice(size_t step) {
   return time;
 }
 
-// From a device in its stream: FinishRun waits for all of them, or fetches does.
-void PreparedPlan::Fetch(const Tensor& value, Tensor* fetch) {
-  if (value.place().is_cpu()) {
-    if (link_ != nullptr) link_->AwaitHost();
-    return CopyTensor(value, fetch);
-  }
-  link_->stream().Copy(fetch->raw_data(), fetch->place(), value.raw_data(), value.place(),
-                       static_cast<size_t>(value.byte_count()));
-}
-
 void PreparedPlan::FinishRun(End end) {
   for (size_t i = 0; i < fetches_.size(); ++i) {
     Tensor& value = *values_->Of(plan_.fetches[i]);
@@ -624,15 +614,13 @@ void PreparedPlan::FinishRun(End end) {
       continue;
     }
     values_->Await(value);
-    Fetch(value, &fetches_[i]);
+    link_->Copy(value, &fetches_[i]);
     FetchLoD(value, i);
   }
-  if (link_ != nullptr) {
-    link_->stream().Record(fetched_.get());
-    issue_seconds_ = SteadySeconds() - link_->waited_seconds() - start_seconds_;
-    if (end == End::kWaits) link_->Wait();
-    if (end == End::kMayBeLater) link_->NoteUnfinishedRun();
-  }
+  link_->Record(fetched_.get());
+  issue_seconds_ = link_->WorkingSeconds() - start_seconds_;
+  if (end == End::kWaits) link_->Wait();
+  if (end == End::kMayBeLater) link_->NoteUnfinishedRun();
   NoteWrites();
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.

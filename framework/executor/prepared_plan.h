@@ -36,7 +36,7 @@ class PreparedPlan {
     Scope* scope = nullptr;
     KernelNames forced_kernels = {};
     KernelTuner* tuner = nullptr;      // used by the constructor only; nullptr: none
-    std::shared_ptr<DeviceLink> link;  // to the device of the plan; nullptr on the CPU
+    std::shared_ptr<DeviceLink> link;  // to the device of the plan; nullptr: DeviceLink::Host
     std::shared_ptr<SharedArena> arena;
     std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
     // For a plan for a capacity: the counts of the run that it is made for. The plan's feeds are
@@ -138,6 +138,7 @@ class PreparedPlan {
   void FetchLoD(const Tensor& value, size_t index);
   uint64_t OpId(const Instruction& instruction) const { return RandomOpId(instruction, trains_); }
   KernelSelection Selection(const KernelNames& forced, KernelTuner* tuner, bool rows_vary) const;
+  bool is_on_device() const { return link_->has_device(); }
 
   // Gives an instruction the kernel for the rows of the moment.
   void ChooseKernel(size_t index);
@@ -173,7 +174,6 @@ class PreparedPlan {
   // Throws that of a step before the one that has failed, if there is one.
   void ThrowEarlierFault();
   void ThrowFault(const DataFaults::Found& found) const;
-  void Fetch(const Tensor& value, Tensor* fetch);
   void StartRun();
   void FinishRun(End end);
   // Tells whoever shares memory with the variables that the plan writes.
@@ -197,12 +197,11 @@ class PreparedPlan {
   std::shared_ptr<const Program> program_;
   const OpRegistry& registry_;
   Scope& scope_;
-  const MathMode math_;
   const bool trains_;
-  const bool poisons_;
-  const bool makes_graphs_;
   // Outlives all that is in its stream: kernels, values and arenas.
   std::shared_ptr<DeviceLink> link_;
+  const KernelEnvironment environment_;
+  const bool makes_graphs_;
   std::shared_ptr<SharedArena> arena_;
   std::shared_ptr<PreparationStatistics> statistics_;
   std::vector<Step> steps_;           // by instruction
