@@ -35,18 +35,19 @@ struct PreparedKernel {
 
 struct KernelSelection;
 
-// What the kernels of a plan are prepared with, and those of the bodies of its loops, too.
+// What all kernels of a plan are prepared with, also those of the bodies of its loops.
 struct KernelEnvironment {
-  // Returns the link to the place, which that of the link or the CPU is.
+  // Returns the link to a place: to the CPU, or to the place of the program's plan.
   DeviceLink& LinkTo(Place place) const { return place.is_cpu() ? *DeviceLink::Host() : *link; }
 
   const OpRegistry& registry;
   MathMode math = MathMode::kFull;
-  DeviceLink* link = DeviceLink::Host().get();  // of the plan's place; must outlive the kernels
+  // To the place of the program's plan; must outlive the kernels.
+  DeviceLink* link = DeviceLink::Host().get();
   Scope* scope = nullptr;
   bool trains = false;   // whether runs advance the step counter
   bool poisons = false;  // whether plans on the CPU have an ArenaPoison
-  // PrepareLoop. From here, since it prepares the kernels of a body in turn.
+  // PrepareLoop, which itself prepares the kernels of a body.
   std::unique_ptr<Kernel> (*prepare_loop)(const KernelSelection&, Instruction*) = nullptr;
 };
 

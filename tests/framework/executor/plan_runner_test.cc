@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/executor/bound_values.h"
 #include "framework/executor/shared_arena.h"
 #include "framework/executor/storage.h"
