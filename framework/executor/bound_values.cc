@@ -94,7 +94,7 @@ void BoundValues::ClearArrays(DeviceLink* link) const {
     TensorArray* array = plan_[id].meta.is_array ? Of(id)->array() : nullptr;
     if (array == nullptr) continue;
     if (plan_[id].storage == Storage::kScope) array->Clear();
-    if (link == nullptr || !array->HasOutgrown()) continue;
+    if (!link->has_device() || !array->HasOutgrown()) continue;
     link->Wait();
     array->ReleaseOutgrown();
   }

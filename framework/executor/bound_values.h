@@ -59,7 +59,7 @@ class BoundValues final : public ValueTensors {
   // The variables of the scope that the plan writes, by name.
   const std::map<std::string, const Tensor*>& written() const { return written_; }
   // Removes the elements of all arrays of the program, which keep their memory. Gives back what
-  // arrays on the device have outgrown, after a wait. `link`: nullptr on the CPU.
+  // arrays on the device have outgrown, after a wait.
   void ClearArrays(DeviceLink* link) const;
   // Shows the hidden persistables to everybody, since a run has filled them.
   void Reveal();

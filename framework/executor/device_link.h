@@ -1,5 +1,5 @@
 // What the plans of an executor share to run on a device: its stream, and what the host must know
-// of the work in it.
+// of the work in it. Plans on the CPU have a link without a device.
 //
 // Memory that the stream uses is given back only after a wait, since the allocators know nothing of
 // the stream.
@@ -7,10 +7,11 @@
 
 #include <memory>
 
-#include "framework/base/error.h"
 #include "framework/base/place.h"
 #include "framework/base/steady_seconds.h"
+#include "framework/tensor/device_context.h"
 #include "framework/tensor/pending_writes.h"
+#include "framework/tensor/tensor.h"
 #include "memory/device.h"
 #include "memory/places.h"
 
@@ -20,50 +21,59 @@ class DeviceLink {
  public:
   // Throws what DeviceOf throws, and Error (kIo) if the device gives no stream.
   explicit DeviceLink(Place place)
-      : place_(place), device_(DeviceOf(place)), stream_(device_.MakeStream()) {}
+      : place_(place), device_(&DeviceOf(place)), stream_(device_->MakeStream()) {}
   DeviceLink(const DeviceLink&) = delete;
   DeviceLink& operator=(const DeviceLink&) = delete;
 
+  // Returns the link of all plans on the CPU. It has no device: there is nothing to wait for and
+  // nothing to note, so its functions return at once. No function changes it, so threads share it.
+  static const std::shared_ptr<DeviceLink>& Host();
+
+  bool has_device() const { return device_ != nullptr; }
   Place place() const { return place_; }
-  Device& device() const { return device_; }
+  // Only if it has a device.
+  Device& device() const { return *device_; }
   DeviceStream& stream() const { return *stream_; }
+  // Where kernels of the place issue their work.
+  DeviceContext context() const { return {place_, stream_.get()}; }
+  // Returns the allocator of memory on the CPU that the stream copies from and to.
+  Allocator& host_allocator() const;
+  // Returns an event of the device; nullptr, which the next functions accept, if there is none.
+  std::unique_ptr<DeviceEvent> MakeEvent() const;
+  void Record(DeviceEvent* event) {
+    if (has_device()) stream_->Record(event);
+  }
 
   // Notes that a run has returned, but that the stream still has work of it.
-  void NoteUnfinishedRun() { unfinished_run_.is_there = true; }
-  // Its Wait waits for the stream if there is an unfinished run.
-  PendingWrites* unfinished_run() { return &unfinished_run_; }
+  void NoteUnfinishedRun() {
+    if (has_device()) unfinished_run_.is_there = true;
+  }
+  // Its Wait waits for the stream if there is an unfinished run. nullptr without a device.
+  PendingWrites* unfinished_run() { return has_device() ? &unfinished_run_ : nullptr; }
   // Notes that the stream holds copies from or to arenas on the CPU.
-  void NoteUseOfHost() { uses_host_ = true; }
+  void NoteUseOfHost() {
+    if (has_device()) uses_host_ = true;
+  }
   // Must come before the host reads or writes such an arena: waits if the stream may still use it.
   void AwaitHost() {
     if (uses_host_) Wait();
   }
   // Waits for the stream. Throws Error (kIo) if something in it failed.
   void Wait() {
-    unfinished_run_.is_there = false;
-    uses_host_ = false;
-    const double start = SteadySeconds();
-    stream_->Wait();
-    waited_seconds_ += SteadySeconds() - start;
+    if (has_device()) WaitForStream();
   }
   // Waits for an event of the stream. Throws Error (kIo) as Wait does.
-  void Await(DeviceEvent* event) {
-    const double start = SteadySeconds();
-    event->Wait();
-    waited_seconds_ += SteadySeconds() - start;
-  }
-  // The time that all waits so far have taken.
-  double waited_seconds() const { return waited_seconds_; }
+  void Await(DeviceEvent* event);
+  // Returns the time on a clock that stops in all these waits; 0 without a device.
+  double WorkingSeconds() const { return has_device() ? SteadySeconds() - waited_seconds_ : 0; }
   // Waits, and passes over a failure: for destructors, and while another Error is under way. That
   // of an unfinished run is left to the next Wait: a device that has failed says so in each call.
-  void WaitQuietly() noexcept {
-    const bool is_unfinished = unfinished_run_.is_there;
-    try {
-      Wait();
-    } catch (const Error&) {
-      unfinished_run_.is_there = is_unfinished;
-    }
-  }
+  void WaitQuietly() noexcept;
+
+  // Copies a tensor to one of as many bytes. From the CPU it does so at once, when the stream no
+  // longer uses the arenas there; from the device in the stream. Throws Error (kIo) as Wait does,
+  // or if the device refuses.
+  void Copy(const Tensor& from, Tensor* to);
 
  private:
   struct UnfinishedRun final : PendingWrites {
@@ -75,8 +85,11 @@ class DeviceLink {
     bool is_there = false;
   };
 
-  const Place place_;
-  Device& device_;
+  DeviceLink() = default;  // of the CPU
+  void WaitForStream();
+
+  const Place place_ = Place::Cpu();
+  Device* const device_ = nullptr;
   std::unique_ptr<DeviceStream> stream_;
   UnfinishedRun unfinished_run_{this};
   bool uses_host_ = false;

@@ -71,27 +71,22 @@ LoopBatch::Values::Values(const Plan& body, const BatchLayout& layout, ValueTens
   }
 }
 
-LoopBatch::LoopBatch(const Loop& loop, size_t index, PreparedKernel kernel, uint64_t op_id,
-                     ValueTensors* tensors, Scope* scope, const RunState* state)
+LoopBatch::LoopBatch(const Loop& loop, size_t index, ValueTensors* tensors)
     : body_(loop.body),
       layout_(loop, index),
       tensors_(*tensors),
-      values_(body_, layout_, tensors),
-      kernel_(std::move(kernel), body_.instructions[index].workspace_bytes, body_,
-              body_.instructions[index], op_id, &values_, scope, state) {
+      values_(std::make_unique<Values>(body_, layout_, tensors)) {
   for (size_t i = 0; i < layout_.values.size(); ++i) {
-    row_bytes_.push_back(values_.Of(layout_.values[i])->byte_count() / layout_.capacity);
+    row_bytes_.push_back(values_->Of(layout_.values[i])->byte_count() / layout_.capacity);
   }
 }
 
-void LoopBatch::Bind(char* memory) {
+void LoopBatch::PlaceRows(char* memory) {
   memory_ = memory;
   for (size_t i = 0; i < layout_.values.size(); ++i) {
-    values_.Of(layout_.values[i])->Rebind(memory);
+    values_->Of(layout_.values[i])->Rebind(memory);
     memory += RoundUp(row_bytes_[i] * layout_.capacity, kBufferAlignment);
   }
-  kernel_.FollowArena();
-  kernel_.Bind();
 }
 
 void LoopBatch::Poison() {
@@ -102,7 +97,7 @@ void LoopBatch::Poison() {
 void LoopBatch::Copy(size_t i, const void* data, int64_t rows) {
   const int64_t bytes = rows * row_bytes_[i];
   if (bytes == 0) return;
-  auto* to = static_cast<char*>(values_.Of(layout_.values[i])->raw_data());
+  auto* to = static_cast<char*>(values_->Of(layout_.values[i])->raw_data());
   std::memcpy(to + filled_ * row_bytes_[i], data, static_cast<size_t>(bytes));
 }
 
@@ -127,9 +122,9 @@ bool LoopBatch::Collect() {
   return true;
 }
 
-void LoopBatch::Run() {
-  for (const ValueId value : layout_.values) values_.Of(value)->SetRows(filled_);
-  kernel_.Run();
+void LoopBatch::Run(BoundKernel* kernel) {
+  for (const ValueId value : layout_.values) values_->Of(value)->SetRows(filled_);
+  kernel->Run();
 }
 
 void LoopBatch::Deal() {
@@ -142,7 +137,7 @@ void LoopBatch::Deal() {
   if (to.byte_count() > 0) {
     std::memcpy(
         to.raw_data(),
-        static_cast<const char*>(values_.Of(output)->raw_data()) + dealt_ * row_bytes_[last],
+        static_cast<const char*>(values_->Of(output)->raw_data()) + dealt_ * row_bytes_[last],
         static_cast<size_t>(to.byte_count()));
   }
   dealt_ += rows;

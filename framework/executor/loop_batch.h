@@ -35,20 +35,18 @@ std::optional<PreparedKernel> PrepareBatch(const KernelSelection& selection, siz
 
 class LoopBatch {
  public:
-  // `kernel` is one of PrepareBatch. `tensors` are those of the body. All that it is given, but for
-  // the kernel, must outlive it.
-  LoopBatch(const Loop& loop, size_t index, PreparedKernel kernel, uint64_t op_id,
-            ValueTensors* tensors, Scope* scope, const RunState* state);
+  // `tensors` are those of the body. All that it is given must outlive it.
+  LoopBatch(const Loop& loop, size_t index, ValueTensors* tensors);
 
-  // Must come before the first run, and again when memory or what the kernel reads has moved.
-  // `memory` has the layout's bytes.
-  void Bind(char* memory);
-  // BoundKernel::StartLoop.
-  void StartLoop(char* memory) { kernel_.StartLoop(memory); }
+  // Returns the tensors that the instruction's kernel must see: those of the body, but for those
+  // with the rows of many iterations.
+  ValueTensors* values() { return values_.get(); }
+  // Must come before the kernel is bound, and again when the memory has moved. `memory` has the
+  // layout's bytes.
+  void PlaceRows(char* memory);
   // Fills the memory with NaN, so that a row that nobody has given shows.
   void Poison();
 
-  const KernelDef* def() const { return kernel_.def(); }
   // Forgets all rows.
   void Clear() { filled_ = dealt_ = 0; }
   int64_t rows() const { return filled_; }
@@ -61,13 +59,12 @@ class LoopBatch {
   // Adds those that the iteration has of all row inputs. Returns false, and adds nothing, if they
   // are more than fit.
   bool Collect();
-  // Runs the kernel on the rows.
-  void Run();
+  // Runs the kernel, one of PrepareBatch, on the rows.
+  void Run(BoundKernel* kernel);
   // Gives the output of the iteration the next of the rows that the kernel has made.
   void Deal();
 
  private:
-  // The body's tensors, but for those with the rows of many iterations.
   class Values final : public ValueTensors {
    public:
     Values(const Plan& body, const BatchLayout& layout, ValueTensors* outer);
@@ -89,8 +86,7 @@ class LoopBatch {
   const Plan& body_;
   const BatchLayout layout_;
   ValueTensors& tensors_;
-  Values values_;
-  BoundKernel kernel_;
+  std::unique_ptr<Values> values_;
   char* memory_ = nullptr;
   std::vector<int64_t> row_bytes_;  // by value of the layout
   int64_t filled_ = 0;              // rows

@@ -10,7 +10,6 @@
 #include "framework/analysis/scope_use.h"
 #include "framework/base/error.h"
 #include "framework/executor/fused_kernel.h"
-#include "framework/executor/loop_kernel.h"
 #include "framework/executor/transfer.h"
 #include "framework/op/kernel_choice.h"
 #include "framework/tensor/layout_copy.h"
@@ -23,7 +22,7 @@ namespace {
 class KernelPreparation {
  public:
   KernelPreparation(const KernelSelection& selection, const Plan& plan)
-      : selection_(selection), plan_(plan), constant_(plan) {}
+      : selection_(selection), environment_(selection.environment), plan_(plan), constant_(plan) {}
 
   PreparedKernel Prepare(Instruction* instruction) const {
     try {
@@ -36,7 +35,7 @@ class KernelPreparation {
  private:
   PreparedKernel PrepareAny(Instruction* instruction) const {
     if (instruction->kind == InstructionKind::kCopy && !IsBetweenHosts(*instruction)) {
-      return {.kernel = MakeTransfer(selection_.link, StagedBytes(instruction->inputs[0]))};
+      return {.kernel = MakeTransfer(environment_.link, StagedBytes(instruction->inputs[0]))};
     }
     if (instruction->kind == InstructionKind::kCopy) {
       return {.kernel = MakeRowsKernel([](const KernelContext& context) {
@@ -44,15 +43,15 @@ class KernelPreparation {
               })};
     }
     if (instruction->kind == InstructionKind::kFused) {
-      return {.kernel = MakeFusedKernel(selection_.registry, plan_, *instruction)};
+      return {.kernel = MakeFusedKernel(environment_.registry, plan_, *instruction)};
     }
     if (instruction->kind == InstructionKind::kLoop) {
-      return {.kernel = PrepareLoop(selection_, instruction)};
+      return {.kernel = environment_.prepare_loop(selection_, instruction)};
     }
     PreparedKernel prepared;
     PrepareContext context = ContextOf(plan_, *instruction);
     context.set_rows_vary(selection_.rows_vary);
-    context.set_math(selection_.math);
+    context.set_math(environment_.math);
     if (selection_.is_body) context.set_constant_inputs(constant_.Of(*instruction));
     prepared.def = &Choose(*instruction, context);
     // prepare() makes the requests for workspaces and forms that the next lines read.
@@ -75,14 +74,14 @@ class KernelPreparation {
   }
 
   const KernelDef& Choose(const Instruction& instruction, const OpContext& context) const {
-    const OpRegistry& registry = selection_.registry;
+    const OpRegistry& registry = environment_.registry;
     const auto forced = selection_.forced.find(instruction.op->type);
     if (forced != selection_.forced.end()) {
       const KernelDef* kernel = registry.FindKernel(context, forced->second);
       // A kernel may be forced on an op type, though it doesn't take the shapes of each such op.
-      return kernel != nullptr ? *kernel : KernelByRule(registry, context, selection_.math);
+      return kernel != nullptr ? *kernel : KernelByRule(registry, context, environment_.math);
     }
-    if (selection_.tuner == nullptr) return KernelByRule(registry, context, selection_.math);
+    if (selection_.tuner == nullptr) return KernelByRule(registry, context, environment_.math);
     return selection_.tuner->Choose({.context = context, .is_constant = constant_.Of(instruction)});
   }
 
@@ -108,6 +107,7 @@ class KernelPreparation {
   }
 
   const KernelSelection& selection_;
+  const KernelEnvironment& environment_;
   const Plan& plan_;
   const ConstantInputs constant_;
 };

@@ -33,20 +33,33 @@ struct PreparedKernel {
   std::vector<DerivedRequest> derived;  // in the order in which the kernel asks for them
 };
 
+struct KernelSelection;
+
+// What all kernels of a plan are prepared with, also those of the bodies of its loops.
+struct KernelEnvironment {
+  // Returns the link to a place: to the CPU, or to the place of the program's plan.
+  DeviceLink& LinkTo(Place place) const { return place.is_cpu() ? *DeviceLink::Host() : *link; }
+
+  const OpRegistry& registry;
+  MathMode math = MathMode::kFull;
+  // To the place of the program's plan; must outlive the kernels.
+  DeviceLink* link = DeviceLink::Host().get();
+  Scope* scope = nullptr;
+  bool trains = false;   // whether runs advance the step counter
+  bool poisons = false;  // whether plans on the CPU have an ArenaPoison
+  // PrepareLoop, which itself prepares the kernels of a body.
+  std::unique_ptr<Kernel> (*prepare_loop)(const KernelSelection&, Instruction*) = nullptr;
+};
+
 // What decides which kernel runs.
 struct KernelSelection {
-  const OpRegistry& registry;
+  const KernelEnvironment& environment;
   const KernelNames& forced;     // PassContext::forced_kernels
   KernelTuner* tuner = nullptr;  // nullptr: KernelByRule
   bool rows_vary = false;        // PrepareContext::rows_vary
-  MathMode math = MathMode::kFull;
   // Returns whether the rows of a value differ from run to run, for the bodies of loops. Empty: no.
   std::function<bool(ValueId)> varies = {};
-  DeviceLink* link = nullptr;  // of a plan on a device; must outlive the kernels
-  bool is_body = false;        // whether the plan is the body of a loop
-  Scope* scope = nullptr;      // for the bodies of loops
-  bool trains = false;         // whether runs advance the step counter
-  bool poisons = false;        // whether bodies have an ArenaPoison
+  bool is_body = false;  // whether the plan is the body of a loop
 };
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/executor/arena_poison.h"
 #include "framework/executor/bound_kernel.h"
 #include "framework/executor/bound_values.h"
 #include "framework/executor/data_faults.h"
@@ -16,10 +15,13 @@
 #include "framework/executor/device_link.h"
 #include "framework/executor/feed_copies.h"
 #include "framework/executor/feed_list.h"
+#include "framework/executor/host_access.h"
 #include "framework/executor/instruction_time.h"
+#include "framework/executor/plan_fetches.h"
+#include "framework/executor/plan_kernels.h"
+#include "framework/executor/plan_runner.h"
 #include "framework/executor/plan_statistics.h"
 #include "framework/executor/rollback.h"
-#include "framework/executor/row_kernels.h"
 #include "framework/executor/run_shapes.h"
 #include "framework/executor/segment.h"
 #include "framework/executor/shared_arena.h"
@@ -41,7 +43,7 @@ class PreparedPlan {
     Scope* scope = nullptr;
     KernelNames forced_kernels = {};
     KernelTuner* tuner = nullptr;      // used by the constructor only; nullptr: none
-    std::shared_ptr<DeviceLink> link;  // to the device of the plan; nullptr on the CPU
+    std::shared_ptr<DeviceLink> link;  // to the device of the plan; nullptr: DeviceLink::Host
     std::shared_ptr<SharedArena> arena;
     std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
     // For a plan for a capacity: the counts of the run that it is made for. The plan's feeds are
@@ -112,81 +114,46 @@ class PreparedPlan {
   bool is_current() const { return scope_.generation() == generation_; }
 
  private:
-  // An instruction, ready to run.
-  struct Step {
-    PreparedKernel kernel;                    // until Allocate
-    std::unique_ptr<BoundKernel> planned;     // prepared for the shapes of the plan
-    BoundKernel* current = nullptr;           // the one that runs now
-    RowKernels for_rows;                      // if its kernel doesn't take fewer
-    std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
-    // Of a plan on a device: whether the host runs it, and the variables on the CPU that it reads.
-    bool uses_host_arena = false;
-    std::vector<const Tensor*> reads_of_host = {};
-  };
-
-  // Of a step on the device: it took the time between these.
-  struct DeviceTime {
-    size_t step = 0;
-    std::unique_ptr<DeviceEvent> start;
-    std::unique_ptr<DeviceEvent> end;
-  };
-
+  bool is_on_device() const { return link_->has_device(); }
   void AllocateAll();
-  void BindSteps();
-  void FindUsesOfHost(const Instruction& instruction, Step* step) const;
-  void FollowArena();
   void FindStepCounter();
-  // Makes tensors for the fetches, or gives those of the last run the rows of the moment if they
-  // have room for them.
-  void MakeFetches();
-  // Gives a fetch the LoD of its value.
-  void FetchLoD(const Tensor& value, size_t index);
-  uint64_t OpId(const Instruction& instruction) const { return RandomOpId(instruction, trains_); }
-  KernelSelection Selection(const KernelNames& forced, KernelTuner* tuner, bool rows_vary) const;
-
-  // Gives an instruction the kernel for the rows of the moment.
-  void ChooseKernel(size_t index);
-  std::unique_ptr<BoundKernel> PrepareForRows(size_t index);
-  void CheckReplacedValues() const;
+  void BindKernels();
+  void FindFaultWords();
+  void FollowArena();
+  // Adds to the statistics what kernels for other rows have taken.
+  void CountPreparations();
 
   // Whether the device may be at work when a run returns.
   enum class End { kWaits, kMayBeLater };
 
+  // Runs the plan, or what is left of a run after StartRun. If it throws, the run is undone.
   void RunOnce(End end);
-  // Calls run_some(i) until nothing is left; it runs the instruction i, or more, and returns the
-  // next one. Undoes the run if it throws.
-  template <typename RunSome>
-  void RunSteps(End end, const RunSome& run_some);
-  void RunStep(const Step& step);
-  DeviceTime TimeOnDevice(size_t step);
-  // Does the work of a step, which may change meanwhile; gives its Error the place of the op.
-  template <typename Work>
-  void RunLocated(const size_t& step, const Work& work);
-  void FindFaultWords();
-  void FindGraphs();
-  bool HasRaggedFeed() const;
-  bool CanBeCaptured(size_t step) const;
-  // Returns about how many kernels a step launches.
-  int64_t Launches(size_t step) const;
-  // Runs the steps from this one on that a graph has taken over, if one begins here. Returns the
-  // step after them.
-  size_t RunGraph(size_t step);
-  // On a device: asks for faults, and throws what CheckFaults throws, when the time has come.
-  void CheckFaultsBefore(size_t step);
-  // Throws the Error for data that an instruction on the device has refused, if one has.
-  void CheckFaults();
-  // Throws that of a step before the one that has failed, if there is one.
-  void ThrowEarlierFault();
-  void ThrowFault(const DataFaults::Found& found) const;
-  void Fetch(const Tensor& value, Tensor* fetch);
+  void RunStarted(End end);
   void StartRun();
   void FinishRun(End end);
+  void CheckReplacedValues() const;
+  // Empties the arrays of the program: before its first segment.
+  void ClearArrays();
+  // Runs an instruction, or a graph of several. Returns the one after it. If the device has refused
+  // data before, it throws the Error for these rather than that of the instruction.
+  size_t RunFrom(size_t instruction);
+  // Runs the graph that begins with the instruction, if there is one. Returns the instruction after
+  // it.
+  size_t RunGraph(size_t instruction);
+  // Waits for what the host needs and runs the kernel.
+  void RunKernel(size_t instruction);
   // Tells whoever shares memory with the variables that the plan writes.
   void NoteWrites() const;
   // Puts the scope back to what it was before the run.
   void Undo();
-  // Empties the arrays of the program: before its first segment.
-  void ClearArrays();
+
+  // On a device: asks for faults, and throws what CheckFaults throws, when the time has come.
+  void CheckFaultsBefore(size_t instruction);
+  // Throws the Error for data that an instruction on the device has refused, if one has.
+  void CheckFaults();
+  // Throws that of an instruction before the one that has failed, if there is one.
+  void ThrowEarlierFault();
+  void ThrowFault(const DataFaults::Found& found) const;
 
   Plan plan_;
   const size_t first_op_;
@@ -202,35 +169,31 @@ class PreparedPlan {
   std::shared_ptr<const Program> program_;
   const OpRegistry& registry_;
   Scope& scope_;
-  const MathMode math_;
   const bool trains_;
-  const bool poisons_;
-  const bool makes_graphs_;
   // Outlives all that is in its stream: kernels, values and arenas.
   std::shared_ptr<DeviceLink> link_;
+  const KernelEnvironment environment_;
+  const bool makes_graphs_;
   std::shared_ptr<SharedArena> arena_;
   std::shared_ptr<PreparationStatistics> statistics_;
-  std::vector<Step> steps_;           // by instruction
-  std::vector<size_t> feed_readers_;  // steps
+  std::vector<PreparedKernel> kernels_;  // until Allocate
+  RunState state_;
+  std::optional<PlanRunner> runner_;  // from then on
   std::unique_ptr<BoundValues> values_;
   std::vector<const Tensor*> written_;  // those of values_->written(), which each run goes through
   RunShapes shapes_;
   std::optional<FeedCopies> copies_;  // of a plan whose feeds are the user's
   bool is_bound_ = false;             // to feeds
-  std::vector<size_t> fixed_steps_;   // whose rows vary, with a kernel that doesn't take fewer
   std::optional<Rollback> rollback_;
-  std::optional<DataFaults> faults_;  // of a plan on a device
-  size_t check_faults_before_ = 0;    // this step: it changes what nothing would put back
+  std::optional<HostAccess> host_access_;
+  std::optional<DataFaults> faults_;
+  size_t check_faults_before_ = 0;  // this step: it changes what nothing would put back
   std::optional<DeviceGraphs> graphs_;
   std::unique_ptr<Buffer> step_on_device_;  // state_.step, if there may be graphs
   std::optional<StagedCopy> staged_step_;
   double start_seconds_ = 0;  // of the last run, on a clock that stops while the host waits
   double issue_seconds_ = 0;  // PlanStatistics::issue_seconds
-  std::optional<ArenaPoison> poison_;
-  std::unique_ptr<DeviceEvent> fetched_;  // of a plan on a device: after the fetches of a run
-  std::vector<Tensor> fetches_;
-  std::vector<std::shared_ptr<LoD>> fetched_lods_;  // of fetches_, where they are ragged
-  RunState state_;
+  std::optional<PlanFetches> fetches_;
   int64_t* step_counter_ = nullptr;
   uint64_t generation_ = 0;  // of the scope, when the plan was bound
 };

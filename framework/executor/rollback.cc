@@ -46,7 +46,7 @@ bool MayRefuseData(const std::vector<Instruction>& instructions, size_t index) {
 
 Rollback::Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment,
                    DeviceLink* link)
-    : values_(values), link_(link), end_(plan.instructions.size()) {
+    : values_(values), link_(*link), end_(plan.instructions.size()) {
   // Past the last instruction that may fail, nothing needs a copy.
   while (is_last_segment && end_ > 0 && !MayRefuseData(plan.instructions, end_ - 1)) --end_;
   std::set<std::string> saved;
@@ -67,19 +67,9 @@ Rollback::Rollback(const Plan& plan, const BoundValues& values, bool is_last_seg
 void Rollback::Save() {
   for (Copy& copy : copies_) {
     values_.Await(*copy.live);
-    CopyInOrder(*copy.live, &copy.saved);
+    // On a device after the work that is in its stream: the run before may still write it.
+    link_.Copy(*copy.live, &copy.saved);
   }
-}
-
-// On a device in its stream, after the work that is there.
-void Rollback::CopyInOrder(const Tensor& from, Tensor* to) const {
-  if (from.place().is_cpu()) {
-    // The run before may not have copied it from the device yet.
-    if (link_ != nullptr) link_->AwaitHost();
-    return CopyTensor(from, to);
-  }
-  link_->stream().Copy(to->raw_data(), to->place(), from.raw_data(), from.place(),
-                       static_cast<size_t>(from.byte_count()));
 }
 
 void Rollback::Restore() const {
@@ -91,7 +81,7 @@ void Rollback::Restore() const {
       // written is overwritten here, and so must be the variables after it.
     }
     try {
-      CopyInOrder(copy.saved, copy.live);
+      link_.Copy(copy.saved, copy.live);
     } catch (const Error&) {
       // A device that has failed takes no more copies. Variables on the CPU come back all the same.
     }

@@ -18,7 +18,7 @@ namespace skiff {
 class Rollback {
  public:
   // Takes the memory for the copies. Throws an Error (kResourceExhausted) if there is none.
-  // `values` and `link` (nullptr on the CPU) must outlive the rollback.
+  // `values` and `link` must outlive the rollback.
   Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment, DeviceLink* link);
 
   // Returns the instruction from which on none refuses data, unless an earlier one has refused the
@@ -38,10 +38,8 @@ class Rollback {
     Tensor saved;
   };
 
-  void CopyInOrder(const Tensor& from, Tensor* to) const;
-
   const BoundValues& values_;
-  DeviceLink* link_;
+  DeviceLink& link_;
   size_t end_;
   std::vector<Copy> copies_;
 };

@@ -6,11 +6,11 @@
 
 namespace skiff {
 
-SharedArena::SharedArena(std::shared_ptr<DeviceLink> link) : link_(std::move(link)) {
-  host_.allocator =
-      link_ == nullptr ? &AllocatorOf(Place::Cpu()) : &link_->device().pinned_allocator();
+SharedArena::SharedArena(std::shared_ptr<DeviceLink> link)
+    : link_(link == nullptr ? DeviceLink::Host() : std::move(link)) {
+  host_.allocator = &link_->host_allocator();
   host_.view = std::make_shared<Buffer>(nullptr, 0, host_.place);
-  if (link_ == nullptr) return;
+  if (!link_->has_device()) return;
   device_.place = link_->place();
   device_.allocator = &link_->device().allocator();
   device_.view = std::make_shared<Buffer>(nullptr, 0, device_.place);
@@ -20,7 +20,7 @@ void SharedArena::Reserve(Place place, int64_t bytes) {
   Part& part = place.is_cpu() ? host_ : device_;
   if (bytes == 0 || (part.owned != nullptr && part.owned->bytes() >= bytes)) return;
   // First, so that the two never take memory at once. Work in the stream may still use it.
-  if (part.owned != nullptr && link_ != nullptr) link_->Wait();
+  if (part.owned != nullptr) link_->Wait();
   GiveBack(&part);
   part.owned =
       std::make_unique<Buffer>(*part.allocator, bytes, AllocationOptions{.tag = MemoryTag::kArena});
@@ -54,7 +54,7 @@ ArenaUse::ArenaUse(std::shared_ptr<SharedArena> arena) : arena_(std::move(arena)
 
 ArenaUse::~ArenaUse() {
   if (--arena_->uses_ > 0) return;
-  if (arena_->link_ != nullptr) arena_->link_->WaitQuietly();
+  arena_->link_->WaitQuietly();
   arena_->GiveBack(&arena_->host_);
   arena_->GiveBack(&arena_->device_);
   arena_->arrays_.clear();
