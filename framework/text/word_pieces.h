@@ -40,7 +40,7 @@ class WordPieces {
   std::string Decode(std::span<const int64_t> ids) const;
 
  private:
-  class Processor;  // SentencePiece's, which users of this header need not have
+  class Processor;  // SentencePiece's; this header is for users, who need not have SentencePiece's
 
   WordPieces(std::string_view model, const std::string& source);
 
