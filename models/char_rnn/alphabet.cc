@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "models/common/text/unicode.h"
+#include "framework/text/unicode.h"
 
 namespace skiff::models {
 

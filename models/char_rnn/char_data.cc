@@ -8,7 +8,7 @@
 #include "framework/io/text_lines.h"
 #include "models/char_rnn/ngram_model.h"
 #include "models/char_rnn/stream_reader.h"
-#include "models/common/text/world_corpus.h"
+#include "models/common/world_corpus.h"
 
 namespace skiff::models {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 std::string TextOf(const std::string& data) {
   if (data != kGeneratedWorld) return ReadTextFile(data);
   std::string text;
-  for (const text::Document& document : text::GenerateWorldCorpus({}).documents)
+  for (const text::Document& document : GenerateWorldCorpus({}).documents)
     text += Join(document, " ") + "\n";
   return text;
 }

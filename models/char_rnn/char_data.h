@@ -12,7 +12,7 @@
 namespace skiff::models {
 
 // The name of the data that needs no file: documents about a generated world
-// (models/common/text/world_corpus.h), one a line.
+// (models/common/world_corpus.h), one a line.
 inline constexpr const char* kGeneratedWorld = "world";
 
 struct CharDataOptions {

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/text/tokenizer.h"
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
-#include "models/common/text/tokenizer.h"
 #include "models/ernie/model_directory.h"
 
 namespace skiff::models {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "framework/text/classification_source.h"
+#include "framework/text/vocabulary.h"
 #include "framework/training/reader.h"
-#include "models/common/text/classification_source.h"
-#include "models/common/text/vocabulary.h"
 
 namespace skiff::models {
 

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "framework/base/error.h"
-#include "models/common/text/instance.h"
-#include "models/common/text/masking.h"
-#include "models/common/text/pretraining_source.h"
+#include "framework/text/instance.h"
+#include "framework/text/masking.h"
+#include "framework/text/pretraining_source.h"
 #include "models/ernie/model_directory.h"
 
 namespace skiff::models {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "models/common/text/vocabulary.h"
+#include "framework/text/vocabulary.h"
 #include "models/ernie/ernie_options.h"
 
 namespace skiff::models {

@@ -8,21 +8,21 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/command_line/argument_text.h"
+#include "framework/text/classification_source.h"
+#include "framework/text/document_instances.h"
+#include "framework/text/documents.h"
+#include "framework/text/hold_back.h"
+#include "framework/text/lexicon.h"
+#include "framework/text/masking.h"
+#include "framework/text/pretraining_source.h"
+#include "framework/text/sentence_pairs.h"
+#include "framework/text/tokenizer.h"
+#include "framework/text/vocabulary_builder.h"
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
-#include "models/common/text/classification_source.h"
-#include "models/common/text/document_instances.h"
-#include "models/common/text/documents.h"
-#include "models/common/text/ernie_demo.h"
-#include "models/common/text/hold_back.h"
-#include "models/common/text/lexicon.h"
-#include "models/common/text/masking.h"
-#include "models/common/text/pretraining_source.h"
-#include "models/common/text/question_source.h"
-#include "models/common/text/sentence_pairs.h"
-#include "models/common/text/tokenizer.h"
-#include "models/common/text/vocabulary_builder.h"
-#include "models/common/text/world_corpus.h"
+#include "models/common/question_source.h"
+#include "models/common/world_corpus.h"
+#include "models/ernie/ernie_demo.h"
 
 namespace skiff::models {
 namespace {
@@ -278,15 +278,15 @@ class TextData final : public DocumentData {
 // Validates on questions about facts of the world.
 class WorldData final : public DocumentData {
  public:
-  WorldData(const PretrainingDataOptions& options, const text::WorldCorpus& world,
+  WorldData(const PretrainingDataOptions& options, const WorldCorpus& world,
             const std::vector<std::string>& phrases)
       : DocumentData(options, world.documents, phrases),
         questions_(world.questions.size()),
-        baseline_(text::MeasureFrequencyBaseline(world)) {
+        baseline_(MeasureFrequencyBaseline(world)) {
     MakeTrainSource();
-    validation_ = std::make_unique<text::QuestionSource>(
+    validation_ = std::make_unique<QuestionSource>(
         tokenizer_, world.questions,
-        text::QuestionOptions{.length = options.length, .most_masked = options.most_masked});
+        QuestionOptions{.length = options.length, .most_masked = options.most_masked});
   }
 
   std::string extent() const override {
@@ -298,7 +298,7 @@ class WorldData final : public DocumentData {
 
  private:
   size_t questions_;
-  text::FrequencyBaseline baseline_;
+  FrequencyBaseline baseline_;
 };
 
 // Cutting them could remove the [SEP] between their segments.
@@ -320,7 +320,7 @@ class InstanceData final : public MaskedData {
     SKIFF_ENFORCE(options.sentence_tasks == "next_sentence" || options.sentence_tasks == "none",
                   kInvalidArgument, "sentence_tasks \"", options.sentence_tasks, "\" of ",
                   options.data, ": expected next_sentence, whose labels it has, or none");
-    std::vector<text::Instance> all = text::ReadErnieDemo(file, vocabulary_);
+    std::vector<text::Instance> all = ReadErnieDemo(file, vocabulary_);
     CheckLengths(all, file, options.length);
     std::vector<text::Instance> last = text::HoldBackLast(&all, options.held_back, file);
     MakeMasker(phrases);
@@ -348,7 +348,7 @@ class InstanceData final : public MaskedData {
 
 // The phrases that the options want masked as a whole; those of `world` if they name no file.
 std::vector<std::string> Phrases(const PretrainingDataOptions& options,
-                                 const text::WorldCorpus* world = nullptr) {
+                                 const WorldCorpus* world = nullptr) {
   const bool has_file = !options.lexicon_file.empty();
   if (options.masking != "phrase") {
     SKIFF_ENFORCE(!has_file, kInvalidArgument, "lexicon ", options.lexicon_file, ": masking \"",
@@ -363,8 +363,8 @@ std::vector<std::string> Phrases(const PretrainingDataOptions& options,
 }
 
 std::unique_ptr<PretrainingData> MakeWorldData(const PretrainingDataOptions& options) {
-  const text::WorldCorpus world =
-      text::GenerateWorldCorpus({.documents = options.world_documents, .seed = options.seed});
+  const WorldCorpus world =
+      GenerateWorldCorpus({.documents = options.world_documents, .seed = options.seed});
   return std::make_unique<WorldData>(options, world, Phrases(options, &world));
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/text/vocabulary.h"
 #include "framework/training/reader.h"
-#include "models/common/text/vocabulary.h"
 #include "models/ernie/ernie_options.h"
 
 namespace skiff::models {

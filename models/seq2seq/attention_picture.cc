@@ -5,8 +5,8 @@
 
 #include "framework/base/number_text.h"
 #include "framework/base/str_cat.h"
+#include "framework/text/unicode.h"
 #include "framework/training/svg.h"
-#include "models/common/text/unicode.h"
 
 namespace skiff::models {
 namespace {

@@ -7,8 +7,8 @@
 #include "framework/builder/metric_layers.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/variable_operators.h"
+#include "framework/text/pair_reader.h"
 #include "models/common/training_programs.h"
-#include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/translator_program.h"
 
 namespace skiff::models {
@@ -46,9 +46,11 @@ training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
                                        uint64_t seed) {
   training::TrainingProgram program = EmptyTraining(optimization, seed);
   const ProgramGuard guard(program.main.get(), program.startup.get());
-  const Variable source = layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
-  const Variable given = layers::Data(PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1});
-  const Variable label = layers::Data(PairReader::kLabel, {-1, 1}, DType::kInt64);
+  const Variable source =
+      layers::Data(text::PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable given =
+      layers::Data(text::PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable label = layers::Data(text::PairReader::kLabel, {-1, 1}, DType::kInt64);
   const Variable scores = TeacherForced(Seq2SeqNetwork(options), source, given);
   const Variable loss = layers::Mean(layers::SoftmaxWithCrossEntropy(scores, label));
   const Variable accuracy = layers::Accuracy(layers::Softmax(scores), label);
@@ -58,7 +60,7 @@ training::TrainingProgram BuildSeq2Seq(const Seq2SeqOptions& options,
                       .percent = true,
                       .larger_is_better = true}};
   program.test = program.main->CloneForTest();
-  program.model_inputs = {PairReader::kSource, kTranslationRoom};
+  program.model_inputs = {text::PairReader::kSource, kTranslationRoom};
   TranslatorOutputs outputs;
   program.model = BuildTranslator(options, &outputs);
   program.model_outputs = {outputs.tokens, outputs.weights};

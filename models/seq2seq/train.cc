@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "framework/base/str_cat.h"
+#include "framework/text/token_vocabulary.h"
 #include "models/common/train_main.h"
 #include "models/seq2seq/network_file.h"
 #include "models/seq2seq/seq2seq.h"
@@ -86,8 +87,7 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
   // SentencePiece may give for the same texts, and other texts for a checkpoint of an earlier
   // version, which doesn't have their contents. The name sorts behind the flags that change tokens,
   // which are then blamed first.
-  const std::string vocabularies =
-      skiff::models::VocabularyChecksum(data->source(), data->target());
+  const std::string vocabularies = skiff::text::VocabularyChecksum(data->source(), data->target());
   task.configuration = {{"vocabulary_tokens", vocabularies}};
   task.model_files.emplace(skiff::models::kNetworkFile,
                            skiff::models::NetworkText({network, vocabularies}));

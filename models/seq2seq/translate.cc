@@ -13,6 +13,8 @@
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "framework/io/text_lines.h"
+#include "framework/text/parallel_text.h"
+#include "framework/text/token_vocabulary.h"
 #include "models/seq2seq/attention_picture.h"
 #include "models/seq2seq/bleu.h"
 #include "models/seq2seq/translation_data.h"
@@ -69,26 +71,25 @@ void TranslateBatch(Translator* translator, std::vector<std::string>* texts,
   texts->clear();
 }
 
-void PrintBleu(const skiff::models::Bleu& bleu, skiff::models::TokenKind kind) {
+void PrintBleu(const skiff::models::Bleu& bleu, skiff::text::TokenKind kind) {
   std::vector<std::string> precisions;
   for (const double precision : bleu.precisions) {
     precisions.push_back(skiff::FormatFixed(precision, 1));
   }
-  std::cout << "BLEU " << skiff::FormatFixed(bleu.score, 2) << " of " << skiff::models::NameOf(kind)
+  std::cout << "BLEU " << skiff::FormatFixed(bleu.score, 2) << " of " << skiff::text::NameOf(kind)
             << " (precisions " << skiff::Join(precisions, "/") << ", brevity penalty "
             << skiff::FormatFixed(bleu.brevity_penalty, 3) << ", " << bleu.tokens << " tokens, "
             << bleu.expected_tokens << " expected)\n";
 }
 
 int Evaluate(Translator* translator) {
-  const std::vector<skiff::models::TextPair> pairs =
+  const std::vector<skiff::text::TextPair> pairs =
       skiff::models::ReadPairs(FLAGS_evaluate, FLAGS_seed);
   size_t exact = 0;
   // Words instead of pieces, so that models with other pieces compare.
-  const skiff::models::TokenKind kind =
-      translator->target_kind() == skiff::models::TokenKind::kPiece
-          ? skiff::models::TokenKind::kWord
-          : translator->target_kind();
+  const skiff::text::TokenKind kind = translator->target_kind() == skiff::text::TokenKind::kPiece
+                                          ? skiff::text::TokenKind::kWord
+                                          : translator->target_kind();
   std::vector<std::vector<std::string>> translations, expected;
   for (size_t first = 0; first < pairs.size(); first += static_cast<size_t>(FLAGS_batch_size)) {
     const size_t end = std::min(pairs.size(), first + static_cast<size_t>(FLAGS_batch_size));
@@ -98,8 +99,8 @@ int Evaluate(Translator* translator) {
     for (size_t i = first; i < end; ++i) {
       const std::string& text = found[i - first].text;
       exact += text == pairs[i].target ? 1 : 0;
-      translations.push_back(skiff::models::TokensOf(text, kind));
-      expected.push_back(skiff::models::TokensOf(pairs[i].target, kind));
+      translations.push_back(skiff::text::TokensOf(text, kind));
+      expected.push_back(skiff::text::TokensOf(pairs[i].target, kind));
     }
   }
   std::cout << exact << " of " << pairs.size() << " translations are exactly as given ("

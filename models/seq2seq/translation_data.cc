@@ -3,53 +3,55 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/text/hold_back.h"
 #include "framework/training/prefetching_reader.h"
-#include "models/common/text/hold_back.h"
+#include "models/seq2seq/generated_dates.h"
 
 namespace skiff::models {
 namespace {
 
 constexpr int64_t kGeneratedPairs = 8000;
 
-std::vector<TextPair> HeldBack(const TranslationDataOptions& options,
-                               std::vector<TextPair>* pairs) {
+std::vector<text::TextPair> HeldBack(const TranslationDataOptions& options,
+                                     std::vector<text::TextPair>* pairs) {
   if (!options.validation.empty()) return ReadPairs(options.validation, options.seed + 1);
   return text::HoldBackLast(pairs, options.held_back, options.data);
 }
 
-TokenVocabulary VocabularyOf(const TranslationDataOptions& options,
-                             const std::vector<TextPair>& pairs, std::string TextPair::*side) {
+text::TokenVocabulary VocabularyOf(const TranslationDataOptions& options,
+                                   const std::vector<text::TextPair>& pairs,
+                                   std::string text::TextPair::*side) {
   std::vector<std::string> texts;
-  for (const TextPair& pair : pairs) texts.push_back(pair.*side);
-  return TokenVocabulary::Of(texts, ParseTokenKind(options.tokens), options.vocabulary_size,
-                             options.least_count);
+  for (const text::TextPair& pair : pairs) texts.push_back(pair.*side);
+  return text::TokenVocabulary::Of(texts, text::ParseTokenKind(options.tokens),
+                                   options.vocabulary_size, options.least_count);
 }
 
-std::unique_ptr<training::Reader> MakeReader(const TokenPairs* pairs,
+std::unique_ptr<training::Reader> MakeReader(const text::TokenPairs* pairs,
                                              const training::LengthBatchOptions& options) {
   return std::make_unique<training::PrefetchingReader>(
-      std::make_unique<PairReader>(pairs, options));
+      std::make_unique<text::PairReader>(pairs, options));
 }
 
 }  // namespace
 
-std::vector<TextPair> ReadPairs(const std::string& data, uint64_t seed) {
+std::vector<text::TextPair> ReadPairs(const std::string& data, uint64_t seed) {
   if (data == kGeneratedDates) return GenerateDates(kGeneratedPairs, seed);
   const size_t comma = data.find(',');
-  if (comma == std::string::npos) return ReadPairTable(data);
-  return ReadParallelText(data.substr(0, comma), data.substr(comma + 1));
+  if (comma == std::string::npos) return text::ReadPairTable(data);
+  return text::ReadParallelText(data.substr(0, comma), data.substr(comma + 1));
 }
 
 TranslationData::TranslationData(const TranslationDataOptions& options)
     : options_(options),
       pairs_(ReadPairs(options.data, options.seed)),
-      source_(TokenVocabulary::Of({}, TokenKind::kWord, 4, 1)),
+      source_(text::TokenVocabulary::Of({}, text::TokenKind::kWord, 4, 1)),
       target_(source_) {
   held_back_ = HeldBack(options, &pairs_);
-  source_ = VocabularyOf(options, pairs_, &TextPair::source);
-  target_ = VocabularyOf(options, pairs_, &TextPair::target);
-  const auto encode = [&](const std::vector<TextPair>& pairs, TokenPairs* encoded) {
-    for (const TextPair& pair : pairs) {
+  source_ = VocabularyOf(options, pairs_, &text::TextPair::source);
+  target_ = VocabularyOf(options, pairs_, &text::TextPair::target);
+  const auto encode = [&](const std::vector<text::TextPair>& pairs, text::TokenPairs* encoded) {
+    for (const text::TextPair& pair : pairs) {
       std::vector<int64_t> source = source_.Encode(pair.source);
       std::vector<int64_t> target = target_.Encode(pair.target);
       if (std::max(std::ssize(source), std::ssize(target)) > options.longest) {
@@ -68,8 +70,8 @@ TranslationData::TranslationData(const TranslationDataOptions& options)
 }
 
 std::map<std::string, std::string> TranslationData::VocabularyFiles() const {
-  std::map<std::string, std::string> files = source_.Files(kSourceSide);
-  files.merge(target_.Files(kTargetSide));
+  std::map<std::string, std::string> files = source_.Files(text::kSourceSide);
+  files.merge(target_.Files(text::kTargetSide));
   return files;
 }
 

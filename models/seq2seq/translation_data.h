@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "framework/text/pair_reader.h"
+#include "framework/text/parallel_text.h"
+#include "framework/text/token_vocabulary.h"
 #include "framework/training/reader.h"
-#include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/parallel_text.h"
-#include "models/seq2seq/token_vocabulary.h"
 
 namespace skiff::models {
 
@@ -39,8 +39,8 @@ class TranslationData {
   // ReadParallelText, HoldBackLast, TokenVocabulary::Of and PairReader throw.
   explicit TranslationData(const TranslationDataOptions& options);
 
-  const TokenVocabulary& source() const { return source_; }
-  const TokenVocabulary& target() const { return target_; }
+  const text::TokenVocabulary& source() const { return source_; }
+  const text::TokenVocabulary& target() const { return target_; }
   // The files of both vocabularies beside a saved model.
   std::map<std::string, std::string> VocabularyFiles() const;
   // In a few words, such as "900 to train, 100 to validate".
@@ -51,16 +51,16 @@ class TranslationData {
 
  private:
   TranslationDataOptions options_;
-  std::vector<TextPair> held_back_;
-  std::vector<TextPair> pairs_;
-  TokenVocabulary source_;
-  TokenVocabulary target_;
-  TokenPairs train_;
-  TokenPairs validation_;
+  std::vector<text::TextPair> held_back_;
+  std::vector<text::TextPair> pairs_;
+  text::TokenVocabulary source_;
+  text::TokenVocabulary target_;
+  text::TokenPairs train_;
+  text::TokenPairs validation_;
   size_t left_out_ = 0;
 };
 
 // Returns the pairs that `data` names. Throws the Errors of the functions that read the pairs.
-std::vector<TextPair> ReadPairs(const std::string& data, uint64_t seed);
+std::vector<text::TextPair> ReadPairs(const std::string& data, uint64_t seed);
 
 }  // namespace skiff::models

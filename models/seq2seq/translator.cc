@@ -8,15 +8,16 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/io/parameters.h"
+#include "framework/tensor/ragged.h"
+#include "framework/text/marks.h"
+#include "framework/text/pair_reader.h"
 #include "models/seq2seq/network_file.h"
-#include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/token_ids.h"
-#include "models/seq2seq/translation_data.h"
 
 namespace skiff::models {
 namespace {
 
-void CheckTable(const SavedModel& model, const char* name, const TokenVocabulary& vocabulary) {
+void CheckTable(const SavedModel& model, const char* name,
+                const text::TokenVocabulary& vocabulary) {
   const int64_t rows = model.VarOfRank(name, 2).dims[0];
   SKIFF_ENFORCE(rows == vocabulary.size(), kInvalidArgument, model.directory(), ": the model's \"",
                 name, "\" has ", rows, " tokens, the vocabulary has ", vocabulary.size());
@@ -38,17 +39,17 @@ void CheckParameters(const Program& network, const Scope& scope, const std::stri
 }  // namespace
 
 Translator::Translator(const std::string& model_directory, const BeamOptions& beam)
-    : source_(TokenVocabulary::Load(model_directory, kSourceSide)),
-      target_(TokenVocabulary::Load(model_directory, kTargetSide)),
+    : source_(text::TokenVocabulary::Load(model_directory, text::kSourceSide)),
+      target_(text::TokenVocabulary::Load(model_directory, text::kTargetSide)),
       model_(model_directory, Place::Cpu()) {
-  model_.CheckIs("one that translates", {PairReader::kSource, kTranslationRoom}, 2);
+  model_.CheckIs("one that translates", {text::PairReader::kSource, kTranslationRoom}, 2);
   CheckTable(model_, kSourceTable, source_);
   CheckTable(model_, kTargetTable, target_);
   CheckBeam(beam);
   const std::string path = JoinPath(model_directory, kNetworkFile);
   if (PathExists(path)) {
     const SavedNetwork network = ParseNetwork(ReadFile(path), path);
-    const std::string found = VocabularyChecksum(source_, target_);
+    const std::string found = text::VocabularyChecksum(source_, target_);
     SKIFF_ENFORCE(network.vocabularies.empty() || network.vocabularies == found, kInvalidArgument,
                   model_directory, ": the vocabularies are those of another model: their checksum ",
                   "is ", found, ", expected ", network.vocabularies, ", as ", kNetworkFile,
@@ -88,9 +89,9 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
   // Its extent alone counts.
   const Tensor room = Tensor::FromValues<int64_t>(
       {most_tokens}, std::vector<int64_t>(static_cast<size_t>(most_tokens)));
-  const Tensor source = RaggedIds(sources);
+  const Tensor source = RaggedTensor<int64_t>(sources);
   const std::vector<ModelOutput> found =
-      model_.Run({{PairReader::kSource, source}, {kTranslationRoom, room}});
+      model_.Run({{text::PairReader::kSource, source}, {kTranslationRoom, room}});
   // Row s * width + i is hypothesis i of sentence s.
   const int64_t rows = MultiplyCounts(std::ssize(sources), beam_width_);
   std::vector<int64_t> dims = {-1, rows};
@@ -123,7 +124,7 @@ std::vector<Translation> Translator::Translate(const std::vector<std::string>& t
           weights.data() + t * weights_of_step + first * beam_width_ + parent * length;
       translation.attention.emplace_back(row, row + length);
       translation.target_tokens.push_back(target_.token(ids.back()));
-      if (ids.back() == kEndToken) break;
+      if (ids.back() == text::kEndId) break;
     }
     translation.text = target_.Decode(ids);
     first += length;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/text/token_vocabulary.h"
 #include "models/common/saved_model.h"
-#include "models/seq2seq/token_vocabulary.h"
 #include "models/seq2seq/translator_program.h"
 
 namespace skiff::models {
@@ -32,7 +32,7 @@ class Translator {
   explicit Translator(const std::string& model_directory, const BeamOptions& beam = {.width = 1});
 
   // The kind of token in translations.
-  TokenKind target_kind() const { return target_.kind(); }
+  text::TokenKind target_kind() const { return target_.kind(); }
 
   // Translates texts, at least one, together. A translation has at most `most_tokens` tokens; it is
   // the best of the beam. The translation of a text without tokens is empty. Throws an Error
@@ -44,8 +44,8 @@ class Translator {
   // Replaces the program. `path` is the network's file, for messages.
   void UseBeam(const Seq2SeqOptions& network, const std::string& path, const BeamOptions& beam);
 
-  TokenVocabulary source_;
-  TokenVocabulary target_;
+  text::TokenVocabulary source_;
+  text::TokenVocabulary target_;
   SavedModel model_;
   int64_t beam_width_ = 1;
 };

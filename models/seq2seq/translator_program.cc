@@ -16,9 +16,9 @@
 #include "framework/builder/tensor_array_layers.h"
 #include "framework/builder/tensor_layers.h"
 #include "framework/builder/variable_operators.h"
+#include "framework/text/marks.h"
+#include "framework/text/pair_reader.h"
 #include "models/common/network_sizes.h"
-#include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/token_ids.h"
 
 namespace skiff::models {
 namespace {
@@ -31,7 +31,7 @@ Variable Int64(int64_t value) {
 struct Decoder {
   explicit Decoder(const Seq2SeqOptions& options)
       : network(WithoutDropout(options)),
-        source(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1})),
+        source(layers::Data(text::PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1})),
         most(MostTokens()),
         encoded(network.Encode(source)),
         first_state(network.FirstState(encoded)) {}
@@ -80,9 +80,9 @@ std::unique_ptr<Program> BuildTranslator(const Seq2SeqOptions& options,
   const ProgramGuard guard(program.get(), &startup);
   const Decoder decoder(options);
   const Variable begin =
-      decoder.ForEachSentence(1, DType::kInt64, static_cast<double>(kBeginToken));
+      decoder.ForEachSentence(1, DType::kInt64, static_cast<double>(text::kBeginId));
   const Variable all_open = decoder.ForEachSentence(1, DType::kInt64, 1.0);
-  const Variable end = Int64(kEndToken);
+  const Variable end = Int64(text::kEndId);
   const Variable tokens = layers::CreateArray(DType::kInt64);
   const Variable weights = layers::CreateArray(DType::kFloat32);
   Variables initial = {Int64(0), begin, all_open};
@@ -189,7 +189,7 @@ Hypotheses FirstHypotheses(const Decoder& decoder, const Beam& beam) {
                   FirstAndOthers(beam.width(), first, others));
   };
   Hypotheses first = {.token = column(decoder.ForEachSentence(beam.width(), DType::kInt64,
-                                                              static_cast<double>(kBeginToken))),
+                                                              static_cast<double>(text::kBeginId))),
                       .score = rows(0, kNever),
                       .open = rows(1, 0),
                       .length = rows(0, 0),
@@ -235,11 +235,11 @@ Selection Select(const Beam& beam, const Hypotheses& before, const Variables& st
   // No others can be among the best.
   const int64_t count = std::min(beam.width(), next.dims()[1]);
   const layers::TopKResult best = layers::TopK(next, count);
-  // After its end a hypothesis continues with kEndToken alone, which is certain.
+  // After its end a hypothesis continues with kEndId alone, which is certain.
   const Variable ended = layers::Scale(before.open, {.scale = -1, .bias = 1});
   const Variable score =
       before.score + (best.values * before.open + ended * FirstAndOthers(count, 0, kNever));
-  const Variable end = Int64(kEndToken);
+  const Variable end = Int64(text::kEndId);
   const Variable token = (best.indices - end) * layers::Cast(before.open, DType::kInt64) + end;
   const Variable length = before.length + before.open;
 

@@ -15,7 +15,7 @@ namespace skiff::models {
 inline constexpr const char* kTranslationRoom = "room";
 
 struct TranslatorOutputs {
-  std::string tokens;   // [steps, sentences], int64: after kEndToken anything may follow
+  std::string tokens;   // [steps, sentences], int64: after kEndId anything may follow
   std::string weights;  // [steps, source tokens], float32: how much a step looked at each
 };
 
@@ -41,7 +41,7 @@ struct BeamOptions {
 // A sentence has `width` hypotheses, the best one first: column s · width + i is hypothesis i of
 // sentence s.
 struct BeamTranslatorOutputs {
-  std::string tokens;  // [steps, sentences · width], int64: after kEndToken there is kEndToken
+  std::string tokens;  // [steps, sentences · width], int64: after kEndId there is kEndId
   std::string scores;  // [sentences · width], float32: what ranks the hypotheses
   // [steps, sentences · width], int64: which of the hypotheses of the step before, by column, each
   // continues.
@@ -61,7 +61,7 @@ void CheckBeam(const BeamOptions& options);
 // the best hypothesis of each sentence has ended and no open hypothesis could overtake, even if all
 // further tokens were certain. So the best hypothesis of a sentence doesn't depend on the rest of
 // the batch; how far its other hypotheses have come does. A hypothesis that has ended carries on
-// with kEndToken alone and keeps its score. Throws what CheckBeam throws, and an Error
+// with kEndId alone and keeps its score. Throws what CheckBeam throws, and an Error
 // (kInvalidArgument) for options that Seq2SeqNetwork refuses.
 std::unique_ptr<Program> BuildBeamTranslator(const Seq2SeqOptions& options, const BeamOptions& beam,
                                              BeamTranslatorOutputs* outputs);

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/text/random_draws.h"
 #include "framework/training/data_random.h"
-#include "models/common/text/random_draws.h"
 
 namespace skiff::models {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/common/text/classification_source.h"
+#include "framework/text/classification_source.h"
 
 namespace skiff::models {
 

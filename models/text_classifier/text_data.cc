@@ -7,9 +7,9 @@
 
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
+#include "framework/text/hold_back.h"
+#include "framework/text/tokenizer.h"
 #include "framework/training/prefetching_reader.h"
-#include "models/common/text/hold_back.h"
-#include "models/common/text/tokenizer.h"
 #include "models/text_classifier/generated_reviews.h"
 
 namespace skiff::models {

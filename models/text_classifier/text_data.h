@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
+#include "framework/text/classification_source.h"
+#include "framework/text/vocabulary.h"
 #include "framework/training/reader.h"
 #include "framework/training/sequence_reader.h"
-#include "models/common/text/classification_source.h"
-#include "models/common/text/vocabulary.h"
 
 namespace skiff::models {
 

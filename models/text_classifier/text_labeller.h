@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/text/tokenizer.h"
+#include "framework/text/vocabulary.h"
 #include "models/common/saved_model.h"
-#include "models/common/text/tokenizer.h"
-#include "models/common/text/vocabulary.h"
 
 namespace skiff::models {
 

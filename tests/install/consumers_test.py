@@ -106,21 +106,53 @@ class Protobuf(unittest.TestCase):
                                  "Skiff computes 3 numbers\nprotobuf reads feed mul elementwise_add relu scale fetch\n")
 
 
-class Onnx(unittest.TestCase):
-    def test_is_a_library_beside_skiff(self):
-        folder = source_folder(["tests/install/onnx/main.cc"])
-        environment = {"PKG_CONFIG_PATH": PREFIX + "/lib/pkgconfig"}
-        flags = run(["pkg-config", "--cflags", "skiff_onnx"], environment=environment).split()
-        run(["g++", "-std=c++20", "-O0", *flags, "-c", "main.cc"], cwd=folder)
-        shared = run(["pkg-config", "--libs", "skiff_onnx"], environment=environment).split()
-        static = run(["pkg-config", "--libs", "--static", "skiff_onnx"], environment=environment).split()
-        for name, libraries in (("shared", [*shared, f"-Wl,-rpath,{PREFIX}/lib"]),
-                                ("static", [re.sub("^-l(skiff.*)", r"-l:lib\1.a", flag) for flag in static])):
-            with self.subTest(name):
-                run(["g++", "-o", name, "main.o", *libraries], cwd=folder)
-                self.assertEqual({"libskiff_onnx.so.0.2", "libskiff.so.0.2"} & set(needed(f"{folder}/{name}")),
-                                 {"libskiff_onnx.so.0.2", "libskiff.so.0.2"} if name == "shared" else set())
-                self.assertRegex(run([f"{folder}/{name}"], cwd=folder), r"^0.5 0.5\n.*opset 5, expected 13 to 24")
+class Beside(unittest.TestCase):
+    """A program that links one of the libraries beside libskiff."""
+
+    # What the programs print.
+    PRINTED = {
+        "data": r"^the c ##at \[UNK\] \nposition_ids:( 0 1 2 3 4 5 6 7){2}\nlabel: 0 1\nthe cat sat on the mat\n"
+                r"the dog sat on the log\nNOT_FOUND\n$",
+        "onnx": r"^0.5 0.5\n.*opset 5, expected 13 to 24",
+    }
+
+    def assert_runs(self, library, program, is_shared):
+        of_skiff = {f"libskiff_{library}.so.0.2", "libskiff.so.0.2"}
+        self.assertEqual(of_skiff & set(needed(program)), of_skiff if is_shared else set())
+        self.assertRegex(run([program], cwd=os.path.dirname(program)), self.PRINTED[library])
+
+    def test_links_by_pkg_config(self):
+        for library in self.PRINTED:
+            folder = source_folder([f"tests/install/{library}/main.cc"])
+            environment = {"PKG_CONFIG_PATH": PREFIX + "/lib/pkgconfig"}
+            package = "skiff_" + library
+            flags = run(["pkg-config", "--cflags", package], environment=environment).split()
+            run(["g++", "-std=c++20", "-O0", *flags, "-c", "main.cc"], cwd=folder)
+            shared = run(["pkg-config", "--libs", package], environment=environment).split()
+            static = run(["pkg-config", "--libs", "--static", package], environment=environment).split()
+            for name, libraries in (("shared", [*shared, f"-Wl,-rpath,{PREFIX}/lib"]),
+                                    ("static", [re.sub("^-l(skiff.*)", r"-l:lib\1.a", flag) for flag in static])):
+                with self.subTest(library=library, name=name):
+                    run(["g++", "-o", name, "main.o", *libraries], cwd=folder)
+                    self.assert_runs(library, f"{folder}/{name}", name == "shared")
+
+    def test_links_by_cmake(self):
+        folder = temporary_folder()
+        text = "cmake_minimum_required(VERSION 3.22)\nproject(beside CXX)\nfind_package(Skiff 0.2 REQUIRED)\n"
+        for library in self.PRINTED:
+            shutil.copy(f"tests/install/{library}/main.cc", f"{folder}/{library}.cc")
+            text += (f"add_library({library}_main OBJECT {library}.cc)\n"
+                     f"target_link_libraries({library}_main Skiff::skiff)\n")
+            for name in (library, library + "_static"):
+                text += (f"add_executable({name} $<TARGET_OBJECTS:{library}_main>)\n"
+                         f"target_link_libraries({name} Skiff::skiff_{name})\n")
+        write(folder + "/CMakeLists.txt", text)
+        run(["cmake", "-S", folder, "-B", folder + "/build", "-DCMAKE_PREFIX_PATH=" + PREFIX], environment=FLAGS)
+        run(["cmake", "--build", folder + "/build", "--parallel", "2"])
+        for library in self.PRINTED:
+            for name in (library, library + "_static"):
+                with self.subTest(name):
+                    self.assert_runs(library, f"{folder}/build/{name}", name == library)
 
 
 class OtherVersions(Consumer):

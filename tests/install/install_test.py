@@ -12,7 +12,7 @@ from tests.install.installed import install, installer, read, run, temporary_fol
 import tools.installer.install as install_program
 
 PREFIX = install()
-PUBLIC = ("skiff/skiff.h", "skiff/op.h", "skiff/pass.h", "skiff/onnx.h")
+PUBLIC = ("skiff/skiff.h", "skiff/op.h", "skiff/pass.h", "skiff/data.h", "skiff/onnx.h")
 MANIFEST = "share/skiff/manifest"
 # The shared libraries, without versions, that every program in C++ may need.
 OF_CPP = {"ld-linux-x86-64", "libc", "libgcc_s", "libm", "libstdc++"}
@@ -112,7 +112,20 @@ class Headers(unittest.TestCase):
 class Libraries(unittest.TestCase):
     SHARED = PREFIX + "/lib/libskiff.so"
     STATIC = PREFIX + "/lib/libskiff.a"
-    ONNX = PREFIX + "/lib/libskiff_onnx.so"
+    # The libraries beside libskiff, and what each needs of the distribution that libskiff doesn't need.
+    BESIDE = {
+        "libskiff_data": {"libicuuc", "libsentencepiece", "libsentencepiece_train"},
+        "libskiff_onnx": {"libprotobuf-lite"},
+    }
+
+    @staticmethod
+    def beside(name):
+        return f"{PREFIX}/lib/{name}.so"
+
+    @staticmethod
+    def needed(path):
+        """The shared libraries that a file names, without versions and those that every program in C++ may need."""
+        return set(re.findall(r"\(NEEDED\).*\[(.*)\.so\b.*\]", run(["readelf", "-d", path]))) - OF_CPP
 
     def test_shared_exports_namespace_skiff_only(self):
         symbols = [line.split()[2] for line in run(["nm", "-D", "--defined-only", self.SHARED]).splitlines()]
@@ -121,19 +134,27 @@ class Libraries(unittest.TestCase):
         self.assertEqual([symbol for symbol in symbols if not OF_SKIFF.match(symbol)], [])
 
     def test_onnx_exports_its_functions_only(self):
-        symbols = run(["nm", "-D", "-C", "--defined-only", self.ONNX])
+        symbols = run(["nm", "-D", "-C", "--defined-only", self.beside("libskiff_onnx")])
         self.assertEqual(set(re.findall(r" T (.*?)\(", symbols)),
                          {"skiff::ImportOnnx", "skiff::ExportOnnx", "skiff::OnnxBytes"})
         self.assertEqual(len(symbols.splitlines()), symbols.count(" T "))
 
-    def test_onnx_holds_nothing_of_skiff_twice(self):
+    def test_data_exports_its_namespace_only(self):
+        symbols = run(["nm", "-D", "--defined-only", self.beside("libskiff_data")]).split()[2::3]
+        self.assertIn("_ZTIN5skiff4text10PairReaderE", symbols)
+        of_text = re.compile(OF_SKIFF.pattern + "4text")
+        self.assertEqual([symbol for symbol in symbols if not of_text.match(symbol)], [])
+
+    def test_those_beside_hold_nothing_of_skiff_twice(self):
         of_skiff = set(self.static_symbols("ABCDGRST"))
         self.assertGreater(len(of_skiff), 1000)
-        static = run(["nm", "-g", "--defined-only", "--quiet", PREFIX + "/lib/libskiff_onnx.a"])
-        self.assertEqual(of_skiff & set(re.findall("^[0-9a-f]+ [ABCDGRST] (.*)$", static, re.MULTILINE)), set())
+        for name in self.BESIDE:
+            symbols = set(self.static_symbols("ABCDGRST", f"{PREFIX}/lib/{name}.a"))
+            self.assertNotEqual(symbols, set())
+            self.assertEqual(of_skiff & symbols, set(), name)
 
-    def static_symbols(self, kinds):
-        symbols = run(["nm", "-g", "--defined-only", "--quiet", self.STATIC])
+    def static_symbols(self, kinds, library=STATIC):
+        symbols = run(["nm", "-g", "--defined-only", "--quiet", library])
         return re.findall(rf"^[0-9a-f]+ [{kinds}] (.*)$", symbols, re.MULTILINE)
 
     def test_static_defines_namespace_skiff_only(self):
@@ -168,19 +189,29 @@ class Libraries(unittest.TestCase):
 
     def test_shared_libraries_that_are_needed_are_documented(self):
         documented = re.findall(r"^\| `(lib[\w-]+)`[^|]* \| (.*?) \|", read("docs/install.md"), re.MULTILINE)
-        for path in [self.SHARED, *(f"{PREFIX}/bin/{name}" for name in os.listdir(PREFIX + "/bin"))]:
-            name = os.path.basename(path)
-            needed = re.findall(r"\(NEEDED\).*\[(.*)\.so\b.*\]", run(["readelf", "-d", path]))
-            self.assertEqual(set(needed) - OF_CPP,
-                             {library for library, users in documented if users == "all" or
-                              any(fnmatch.fnmatch(name, user) for user in re.findall("`(.*?)`", users))}, name)
 
-    def test_onnx_needs_skiff_and_protobuf(self):
-        dynamic = run(["readelf", "-d", self.ONNX])
-        self.assertEqual(set(re.findall(r"\(NEEDED\).*\[(.*)\.so\b.*\]", dynamic)) - OF_CPP,
-                         {"libskiff", "libprotobuf-lite", "libgomp"})
-        self.assertIn("Library soname: [libskiff_onnx.so.0.2]", dynamic)
-        self.assertIn("[$ORIGIN]", dynamic)
+        def users_of(name):
+            return {library for library, users in documented if users == "all" or
+                    any(fnmatch.fnmatch(name, user) for user in re.findall("`(.*?)`", users))}
+
+        for path in [self.SHARED, *(f"{PREFIX}/bin/{name}" for name in os.listdir(PREFIX + "/bin"))]:
+            self.assertEqual(self.needed(path), users_of(os.path.basename(path)), path)
+        for name, libraries in self.BESIDE.items():
+            self.assertEqual(libraries, users_of(name) - self.needed(self.SHARED), name)
+
+    def test_shared_loads_nothing_that_those_beside_are_for(self):
+        # With what the libraries that it names load in turn.
+        loaded = set(re.findall(r"(\S+)\.so\b\S* =>", run(["ldd", self.SHARED])))
+        self.assertLessEqual({"libdnnl", "libzip"}, loaded)
+        for libraries in self.BESIDE.values():
+            self.assertEqual(loaded & libraries, set())
+
+    def test_those_beside_need_skiff_and_little_else(self):
+        for name, libraries in self.BESIDE.items():
+            self.assertEqual(self.needed(self.beside(name)), {"libskiff", "libgomp"} | libraries)
+            dynamic = run(["readelf", "-d", self.beside(name)])
+            self.assertIn(f"Library soname: [{name}.so.0.2]", dynamic)
+            self.assertIn("[$ORIGIN]", dynamic)
 
     def test_shared_has_a_soname(self):
         self.assertIn("Library soname: [libskiff.so.0.2]", run(["readelf", "-d", self.SHARED]))

@@ -13,9 +13,9 @@
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor_layers.h"
 #include "framework/builder/variable_operators.h"
+#include "framework/text/pair_reader.h"
 #include "models/char_rnn/char_rnn.h"
 #include "models/char_rnn/stream_reader.h"
-#include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/seq2seq.h"
 #include "models/seq2seq/translator_program.h"
 #include "models/text_classifier/text_classifier.h"
@@ -141,7 +141,7 @@ models::Seq2SeqOptions Seq2SeqOptions(const std::string& cell, const std::string
 
 // The network that is trained: the scores of known translations.
 SavedModel TeacherForced(const models::Seq2SeqOptions& options) {
-  using models::PairReader;
+  using text::PairReader;
   SavedModel model{
       .name = StrCat("seq2seq_", options.cell, "_", options.attention, "_", options.decoder),
       .build = [=] {
@@ -175,7 +175,7 @@ SavedModel Translator(const models::Seq2SeqOptions& options, int64_t width) {
       }};
   for (const auto& lengths : kBatches) {
     model.feeds.push_back(
-        {{models::PairReader::kSource, RaggedIds(lengths)},
+        {{text::PairReader::kSource, RaggedIds(lengths)},
          {models::kTranslationRoom, Ids({static_cast<int64_t>(lengths.size()) + 3})}});
   }
   return model;

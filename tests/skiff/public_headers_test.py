@@ -1,4 +1,4 @@
-"""What a program gets from skiff/skiff.h: which names, which headers, with which compilers."""
+"""What a program gets from skiff/skiff.h and skiff/data.h: which names, which headers, with which compilers."""
 import os
 import re
 import shutil
@@ -6,11 +6,11 @@ import subprocess
 import tempfile
 import unittest
 
-from tests.skiff.public_names import Declarations, preprocessed
+from tests.skiff.public_names import Declarations, declarations, names
 
 # In the runfiles layers.txt is a link to the one of the source tree.
 ROOT = os.path.dirname(os.path.realpath("layers.txt"))
-LIST = "tests/skiff/public_names.txt"
+LISTS = {"skiff.h": "tests/skiff/public_names.txt", "data.h": "tests/skiff/public_data_names.txt"}
 STRICT = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I" + ROOT]
 # Clang 14 and before have no std::source_location.
 CLANGS = range(15, 20)
@@ -28,12 +28,18 @@ class Names(unittest.TestCase):
     maxDiff = None
 
     def test_are_those_of_the_list(self):
-        with open(LIST, encoding="utf-8") as f:
-            expected = set(f.read().splitlines())
-        found = Declarations(preprocessed(ROOT)).names
-        self.assertEqual({"new": sorted(found - expected), "gone": sorted(expected - found)}, {"new": [], "gone": []}, f"""
-skiff.h gives users other names than {LIST} has. A name that users don't need belongs into a header that skiff.h
-doesn't include. Is the change wanted? Then: python3 tests/skiff/public_names.py > {LIST}""")
+        for header, path in LISTS.items():
+            with open(path, encoding="utf-8") as f:
+                expected = set(f.read().splitlines())
+            found = names(ROOT, header)
+            with self.subTest(header):
+                self.assertEqual({"new": sorted(found - expected), "gone": sorted(expected - found)},
+                                 {"new": [], "gone": []}, f"""
+{header} gives users other names than {path} has. A name that users don't need belongs into a header that {header}
+doesn't include. Is the change wanted? Then: python3 tests/skiff/public_names.py {header} > {path}""")
+
+    def test_of_text_are_in_its_namespace(self):
+        self.assertEqual([name for name in names(ROOT, "data.h") if not name.startswith("skiff::text::")], [])
 
     def test_all_kinds_of_declarations_count(self):
         declared = Declarations("""
@@ -62,9 +68,9 @@ doesn't include. Is the change wanted? Then: python3 tests/skiff/public_names.py
 
 class Headers(unittest.TestCase):
     def included(self):
-        text = subprocess.run(["g++", "-std=c++20", "-M", "-I" + ROOT, ROOT + "/skiff/skiff.h"],
+        text = subprocess.run(["g++", "-std=c++20", "-M", "-I" + ROOT, *(f"{ROOT}/skiff/{header}" for header in LISTS)],
                               check=True, stdout=subprocess.PIPE, text=True).stdout
-        return text.replace("\\\n", " ").split()[1:]
+        return [path for path in text.replace("\\\n", " ").split() if not path.endswith(":")]
 
     def test_no_header_of_another_library_is_included(self):
         of_others = [path for path in self.included()
@@ -84,10 +90,10 @@ class Headers(unittest.TestCase):
 
 class Structs(unittest.TestCase):
     def test_any_member_can_be_initialized_alone(self):
-        structs = Declarations(preprocessed(ROOT)).structs
-        self.assertIn("skiff::training::TrainerOptions", [struct.name for struct in structs])
-        text = '#include "skiff/skiff.h"\ntemplate <class T> T Any();\n'
-        for i, struct in enumerate(structs):
+        structs = {struct.name: struct for header in LISTS for struct in declarations(ROOT, header).structs}
+        self.assertLessEqual({"skiff::training::TrainerOptions", "skiff::text::MaskingOptions"}, structs.keys())
+        text = "".join(f'#include "skiff/{header}"\n' for header in LISTS) + "template <class T> T Any();\n"
+        for i, struct in enumerate(structs.values()):
             # One initializer leaves out all other members: with the first, and with the last, that is each member.
             for j, member in enumerate(struct.members[:1] + struct.members[1:][-1:]):
                 text += (f"[[maybe_unused]] const {struct.name} x{i}_{j}"

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Lists the names that a program gets from skiff/skiff.h, one a line, with their namespaces.
+"""Lists the names that a program gets from a header of skiff, one a line, with their namespaces. Of other headers than
+skiff.h only those that skiff.h doesn't give.
 
-usage: public_names.py > tests/skiff/public_names.txt, in the root of the source tree
+usage: public_names.py skiff.h > tests/skiff/public_names.txt, or
+       public_names.py data.h > tests/skiff/public_data_names.txt, in the root of the source tree
 """
 import re
 import subprocess
+import sys
 
 COMPILER = "g++"
 _TOKEN = re.compile(r"""
@@ -266,10 +269,18 @@ def _has_constructor(name, body):
     return any(first == name and second == "(" for first, second in zip(body, body[1:]))
 
 
-def preprocessed(root):
-    command = [COMPILER, "-std=c++20", "-E", "-I", root, "-x", "c++", root + "/skiff/skiff.h"]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
+def declarations(root, header):
+    """What a header of skiff declares."""
+    command = [COMPILER, "-std=c++20", "-E", "-I", root, "-x", "c++", f"{root}/skiff/{header}"]
+    return Declarations(
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout)
+
+
+def names(root, header):
+    """The names that a header gives; of others than skiff.h those that skiff.h doesn't give."""
+    found = declarations(root, header).names
+    return found if header == "skiff.h" else found - declarations(root, "skiff.h").names
 
 
 if __name__ == "__main__":
-    print("\n".join(sorted(Declarations(preprocessed(".")).names)))
+    print("\n".join(sorted(names(".", sys.argv[1]))))

@@ -21,16 +21,17 @@ import sys
 
 INSTALLATION = "tools/installer/installation.json"
 MANIFEST = "share/skiff/manifest"
-# The Debian packages whose code is inside what is installed: headers compiled into the library, and for programs also
-# other headers and static libraries.
+# The Debian packages whose code is inside what is installed: headers compiled into the library, and for programs and
+# libskiff_data also other headers and static libraries.
 NOTICES = ("libdnnl-dev", "libhwy-dev", "libprotozero-dev", "nlohmann-json3-dev")
-PROGRAM_NOTICES = ("libgflags-dev", "libicu-dev", "libsentencepiece-dev")
+OTHER_NOTICES = ("libgflags-dev", "libicu-dev", "libsentencepiece-dev")
 TEMPLATES = {
     "BUILD.bazel.in": "share/skiff/bazel/BUILD.bazel",
     "SkiffConfig.cmake.in": "lib/cmake/Skiff/SkiffConfig.cmake",
     "SkiffConfigVersion.cmake.in": "lib/cmake/Skiff/SkiffConfigVersion.cmake",
     "SkiffTargets.cmake.in": "lib/cmake/Skiff/SkiffTargets.cmake",
     "skiff.pc.in": "lib/pkgconfig/skiff.pc",
+    "skiff_data.pc.in": "lib/pkgconfig/skiff_data.pc",
     "skiff_onnx.pc.in": "lib/pkgconfig/skiff_onnx.pc",
 }
 _INCLUDE = re.compile(r'^(\s*#\s*include\s*)"([^"]+)"', re.MULTILINE)
@@ -107,7 +108,7 @@ def contents(installation):
         found[f"lib/{name}.so"] = ("link", f"{name}.so.{abi_version}")
     for header in closure(installation["public_headers"], set(installation["headers"])):
         found["include/" + installed_name(header)] = ("text", installed_text(read(header)))
-    for package in NOTICES + PROGRAM_NOTICES:
+    for package in NOTICES + OTHER_NOTICES:
         found[f"share/doc/skiff/{package}.copyright"] = ("file", notice(package))
     for name, program in installation["programs"].items():
         found["bin/" + name] = ("program", program)
@@ -210,9 +211,9 @@ def replace(prefix, files, abi_version):
     write_manifest(prefix, {*files, *made, *before, MANIFEST})
     for name, (kind, content) in sorted(files.items()):
         write(os.path.join(prefix, name), kind, content)
-    # Programs name libskiff.so.<their ABI version>, a link to libskiff.so.<version>; so with libskiff_onnx.
+    # Programs name libskiff.so.<their ABI version>, a link to libskiff.so.<version>; so with those beside it.
     kept = {name for name in before
-            if re.match(r"lib/libskiff(_onnx)?[.]so[.]", name) and f".so.{abi_version}." not in name}
+            if re.match(r"lib/libskiff(_data|_onnx)?[.]so[.]", name) and f".so.{abi_version}." not in name}
     old = before - {*files, *folders, *kept, MANIFEST}
     remove(prefix, old)
     # Folders with files of others stay, and stay on the list.
@@ -230,7 +231,7 @@ def install(prefix):
         replace(prefix, files, installation["abi_version"])
     headers = sum(name.startswith("include/") for name in files)
     print(f"Skiff {installation['version']} is in {prefix}:")
-    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>; <skiff/op.h> and <skiff/pass.h> for your own operators and passes; <skiff/onnx.h>")
+    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>; <skiff/op.h> and <skiff/pass.h> for your own operators and passes; <skiff/data.h>; <skiff/onnx.h>")
     for library in installation["libraries"]:
         for name in (f"{library['name']}.so.{installation['version']}", f"{library['name']}.a"):
             print(f"  lib/{name:<23} {mebibytes(os.path.join(prefix, 'lib', name))}")

@@ -8,13 +8,13 @@
 #include "framework/base/error.h"
 #include "framework/io/file.h"
 #include "framework/precision/half_rewrite.h"
+#include "framework/text/pair_reader.h"
 #include "framework/training/half_model.h"
 #include "models/char_rnn/char_rnn.h"
 #include "models/char_rnn/stream_reader.h"
 #include "models/lenet/lenet.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
-#include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/seq2seq.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/vgg/vgg.h"
@@ -131,7 +131,7 @@ Model CharModel(const std::string& cell) {
 
 // Translation of sentences of about 15 words, or of `length`, by vocabularies of 8,000.
 Built BuildTranslation(const ModelWorkloadOptions& options) {
-  using models::PairReader;
+  using text::PairReader;
   const models::Seq2SeqOptions sizes{
       .source_tokens = 8000, .target_tokens = 8000, .embedding = 256, .hidden = 256};
   const int64_t length = options.length == 0 ? 15 : options.length;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/io/file.h"
-#include "models/common/text/instance.h"
+#include "framework/text/instance.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/seq2seq/token_vocabulary.h"
+#include "framework/text/token_vocabulary.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::models {
@@ -134,7 +134,8 @@ using Texts = std::vector<std::vector<std::string>>;
 
 Texts Words(const std::vector<std::string>& texts) {
   Texts words;
-  for (const std::string& text : texts) words.push_back(TokensOf(text, TokenKind::kWord));
+  for (const std::string& text : texts)
+    words.push_back(text::TokensOf(text, text::TokenKind::kWord));
   return words;
 }
 

@@ -19,9 +19,10 @@
 #include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/program.h"
+#include "framework/tensor/ragged.h"
+#include "framework/text/marks.h"
+#include "framework/text/pair_reader.h"
 #include "models/seq2seq/network.h"
-#include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/token_ids.h"
 
 namespace skiff::models {
 
@@ -39,10 +40,10 @@ class FluidSearch {
   FluidSearch(const Seq2SeqOptions& options, int64_t width, int64_t steps) {
     Program startup;
     const ProgramGuard guard(&program_, &startup);
-    const layers::BeamSearchOptions search = {.beam_size = width, .end_id = kEndToken};
+    const layers::BeamSearchOptions search = {.beam_size = width, .end_id = text::kEndId};
     const Seq2SeqNetwork layers_of(options);
-    const Encoded encoded =
-        layers_of.Encode(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
+    const Encoded encoded = layers_of.Encode(
+        layers::Data(text::PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
     const Variable step = layers::FillConstant({1}, DType::kInt64, 0);
     const Variable most = layers::FillConstant({1}, DType::kInt64, static_cast<double>(steps));
     const Variable ids = layers::CreateArray(DType::kInt64);
@@ -99,11 +100,14 @@ class FluidSearch {
     std::vector<uint64_t> one_each(sources.size() + 1);
     std::iota(one_each.begin(), one_each.end(), 0);
     const int64_t count = std::ssize(sources);
-    Tensor ids = Tensor::FromValues({count, 1}, std::vector<int64_t>(sources.size(), kBeginToken));
+    Tensor ids =
+        Tensor::FromValues({count, 1}, std::vector<int64_t>(sources.size(), text::kBeginId));
     Tensor scores = Tensor::FromValues({count, 1}, std::vector(sources.size(), 0.0f));
     ids.set_lod({one_each, one_each});
     scores.set_lod({one_each, one_each});
-    return {{PairReader::kSource, RaggedIds(sources)}, {"ids", ids}, {"scores", scores}};
+    return {{text::PairReader::kSource, RaggedTensor<int64_t>(sources)},
+            {"ids", ids},
+            {"scores", scores}};
   }
 
   // Returns the hypotheses of each sentence, the best first, of the fetches.
@@ -114,7 +118,7 @@ class FluidSearch {
       for (uint64_t i = lod[0][s]; i < lod[0][s + 1]; ++i) {
         Hypothesis& hypothesis = translations[s].emplace_back();
         const auto tokens = ids.values<int64_t>();
-        // The first one is kBeginToken.
+        // The first one is kBeginId.
         hypothesis.tokens.assign(tokens.begin() + static_cast<int64_t>(lod[1][i]) + 1,
                                  tokens.begin() + static_cast<int64_t>(lod[1][i + 1]));
         hypothesis.score = scores.values<float>()[lod[1][i + 1] - 1];

@@ -16,7 +16,8 @@
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
 #include "framework/io/parameters.h"
-#include "models/seq2seq/pair_reader.h"
+#include "framework/tensor/ragged.h"
+#include "framework/text/pair_reader.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/pass_check.h"
@@ -42,8 +43,8 @@ Seq2SeqOptions Small() {
 
 // Feeds of a batch of these pairs.
 FeedList Feeds(const Sequences& sources, const Sequences& targets) {
-  const TokenPairs pairs{.sources = sources, .targets = targets};
-  PairReader reader(&pairs, {});
+  const text::TokenPairs pairs{.sources = sources, .targets = targets};
+  text::PairReader reader(&pairs, {});
   training::Batch batch;
   reader.Next(&batch);
   return batch.feeds;
@@ -117,7 +118,8 @@ TEST_P(Seq2Seq, HasTheSameLossAndGradientsWithEitherDecoder) {
   const BothDecoders both(options_);
   FeedList feeds = Feeds({{3, 4, 5}, {6}, {7}, {7, 8, 3, 4}}, {{3, 4}, {5, 6, 7, 3}, {4, 5}, {4}});
   for (auto& [name, tensor] : feeds) {
-    if (name == PairReader::kSource) tensor = RaggedIds({{3, 4, 5}, {6}, {}, {7, 8, 3, 4}});
+    if (name == text::PairReader::kSource)
+      tensor = RaggedTensor<int64_t>({{3, 4, 5}, {6}, {}, {7, 8, 3, 4}});
   }
   std::vector<std::string> parameters;
   for (const auto& var : both.op.main->root()->vars()) {
@@ -227,7 +229,7 @@ std::vector<Tensor> RunOnTwoSentences(
   }
   executor->Run(startup);
   return executor->Run(program,
-                       {{"source", RaggedIds({{3, 4}, {5, 6, 7}})},
+                       {{"source", RaggedTensor<int64_t>({{3, 4}, {5, 6, 7}})},
                         {"word", Tensor::FromValues<int64_t>({2}, std::vector<int64_t>{3, 4})}},
                        fetches);
 }
@@ -388,7 +390,7 @@ TEST(Seq2SeqNetwork, AStepReadsWhatTheOneBeforeChoseItsTokenBy) {
   const auto state_after = [&](const std::vector<float>& fed) {
     return executor
         .Run(program,
-             {{"source", RaggedIds({{3, 4}})},
+             {{"source", RaggedTensor<int64_t>({{3, 4}})},
               {"word", Tensor::FromValues<int64_t>({1}, std::vector<int64_t>{3})},
               {"fed", Tensor::FromValues<float>({1, 4}, fed)}},
              {decoded.state[0].name()})[0]
@@ -409,10 +411,11 @@ TEST(Seq2SeqNetwork, SmoothsLabelsInTrainingOnly) {
   std::string trained;
   {
     const ProgramGuard guard(&program, &startup);
-    trained = Seq2SeqLoss(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}),
-                          layers::Data(PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1}),
-                          layers::Data(PairReader::kLabel, {-1, 1}, DType::kInt64), options)
-                  .name();
+    trained =
+        Seq2SeqLoss(layers::Data(text::PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}),
+                    layers::Data(text::PairReader::kGiven, {-1}, DType::kInt64, {.lod_level = 1}),
+                    layers::Data(text::PairReader::kLabel, {-1, 1}, DType::kInt64), options)
+            .name();
   }
   std::string scores_name;
   for (const auto& op : program.root()->ops()) {

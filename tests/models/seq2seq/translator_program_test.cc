@@ -18,9 +18,10 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/npz.h"
 #include "framework/io/parameters.h"
-#include "models/seq2seq/pair_reader.h"
+#include "framework/tensor/ragged.h"
+#include "framework/text/marks.h"
+#include "framework/text/pair_reader.h"
 #include "models/seq2seq/seq2seq.h"
-#include "models/seq2seq/token_ids.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
@@ -53,7 +54,7 @@ struct Hypothesis {
   double score = 0;  // log(probability), or what ranks it
   std::vector<std::vector<float>> attention;
 
-  bool has_ended() const { return !tokens.empty() && tokens.back() == kEndToken; }
+  bool has_ended() const { return !tokens.empty() && tokens.back() == text::kEndId; }
 };
 
 // A network that nobody has trained, and its programs.
@@ -73,7 +74,7 @@ class Network {
 
   // Makes the end more probable, or less.
   void AddToScoreOfEnd(float score) {
-    executor_.scope().FindMutable("scores.b")->values<float>()[kEndToken] += score;
+    executor_.scope().FindMutable("scores.b")->values<float>()[text::kEndId] += score;
     decoder_.Forget();
   }
 
@@ -155,7 +156,7 @@ class BeamTranslator {
   // Returns the hypotheses of each sentence that exist, the best one first.
   std::vector<std::vector<Hypothesis>> Translate(const Sequences& sources, int64_t most) {
     const std::vector<Tensor> found =
-        compiled_.Run({{PairReader::kSource, RaggedIds(sources)},
+        compiled_.Run({{text::PairReader::kSource, RaggedTensor<int64_t>(sources)},
                        {kTranslationRoom, Tensor({most}, DType::kInt64)}},
                       {outputs_.tokens, outputs_.scores, outputs_.parents, outputs_.weights});
     steps_ = found[0].shape()[0];
@@ -177,7 +178,7 @@ class BeamTranslator {
           const auto at = static_cast<size_t>(t * columns + column);
           const int64_t token = found[0].values<int64_t>()[at];
           if (hypothesis.has_ended()) {
-            EXPECT_EQ(token, kEndToken);
+            EXPECT_EQ(token, text::kEndId);
             continue;
           }
           hypothesis.tokens.push_back(token);
@@ -245,7 +246,7 @@ TEST_P(BeamTranslatorOfVariant, TakesTheMostProbableTokensWithABeamOfOne) {
   const std::unique_ptr<Program> program = BuildTranslator(network_.options(), &greedy);
   const std::vector<Tensor> found =
       network_.executor().Run(*program,
-                              {{PairReader::kSource, RaggedIds(kSentences)},
+                              {{text::PairReader::kSource, RaggedTensor<int64_t>(kSentences)},
                                {kTranslationRoom, Tensor({kMost}, DType::kInt64)}},
                               {greedy.tokens, greedy.weights});
   BeamTranslator translator(&network_, {.width = 1});
@@ -335,7 +336,7 @@ TEST(BeamTranslatorTest, ALargePenaltyPrefersLongTranslations) {
   const auto found = translator.Translate({kSentences[0]}, 3)[0];
   ASSERT_THAT(found, SizeIs(40));
   EXPECT_THAT(found.front().tokens, SizeIs(3));
-  EXPECT_THAT(found.back().tokens, ElementsAre(kEndToken));
+  EXPECT_THAT(found.back().tokens, ElementsAre(text::kEndId));
 }
 
 // What doesn't exist must not come to life, however large the penalty is.
@@ -358,7 +359,7 @@ TEST(BeamTranslatorTest, StopsAtTheMostTokens) {
       ASSERT_THAT(hypotheses, SizeIs(3));
       for (const Hypothesis& hypothesis : hypotheses) {
         EXPECT_THAT(hypothesis.tokens, SizeIs(most));
-        EXPECT_THAT(hypothesis.tokens, Each(::testing::Ne(kEndToken)));
+        EXPECT_THAT(hypothesis.tokens, Each(::testing::Ne(text::kEndId)));
       }
     }
     EXPECT_EQ(translator.steps(), most);
@@ -372,9 +373,9 @@ TEST(BeamTranslatorTest, StopsWhenTheBestHypothesisHasEnded) {
   BeamTranslator translator(&network, {.width = 3, .length_penalty = 1});
   for (const std::vector<Hypothesis>& hypotheses : translator.Translate(kSentences, 100)) {
     ASSERT_THAT(hypotheses, SizeIs(3));
-    EXPECT_THAT(hypotheses[0].tokens, ElementsAre(kEndToken));
-    EXPECT_THAT(hypotheses[1].tokens, ElementsAre(::testing::Ne(kEndToken)));
-    EXPECT_THAT(hypotheses[2].tokens, ElementsAre(::testing::Ne(kEndToken)));
+    EXPECT_THAT(hypotheses[0].tokens, ElementsAre(text::kEndId));
+    EXPECT_THAT(hypotheses[1].tokens, ElementsAre(::testing::Ne(text::kEndId)));
+    EXPECT_THAT(hypotheses[2].tokens, ElementsAre(::testing::Ne(text::kEndId)));
   }
   EXPECT_EQ(translator.steps(), 1);
 }
@@ -418,12 +419,12 @@ TEST(BeamTranslatorTest, RunsFromASavedInferenceModel) {
   const std::unique_ptr<Program> program =
       BuildBeamTranslator(Small(), {.width = 3, .length_penalty = 0.6f}, &outputs);
   const FetchList fetches = {outputs.tokens, outputs.scores, outputs.parents, outputs.weights};
-  const FeedList feeds = {{PairReader::kSource, RaggedIds(kSentences)},
+  const FeedList feeds = {{text::PairReader::kSource, RaggedTensor<int64_t>(kSentences)},
                           {kTranslationRoom, Tensor({kMost}, DType::kInt64)}};
   const std::vector<Tensor> expected = network.executor().Run(*program, feeds, fetches);
   const TempDirectory directory;
-  SaveInferenceModel(directory.path(), {PairReader::kSource, kTranslationRoom}, fetches, *program,
-                     network.executor().scope());
+  SaveInferenceModel(directory.path(), {text::PairReader::kSource, kTranslationRoom}, fetches,
+                     *program, network.executor().scope());
   Executor other;
   const InferenceModel model = LoadInferenceModel(directory.path(), &other.scope());
   const std::vector<Tensor> found = other.Run(*model.program, feeds, model.fetch_names);
@@ -498,7 +499,7 @@ TEST(BeamTranslatorTest, FindsTheHypothesesOfPaddlePaddle) {
   }
   EXPECT_EQ(params.size(), PersistableNames(*BuildSeq2Seq(Small(), {}, 1).test).size());
   const TensorMap feeds = ReadNpz(folder + "feed.npz");
-  const Tensor& ids = feeds.at(PairReader::kSource);
+  const Tensor& ids = feeds.at(text::PairReader::kSource);
   Sequences sources;
   for (size_t s = 0; s + 1 < ids.lod()[0].size(); ++s) {
     const auto values = ids.values<int64_t>();

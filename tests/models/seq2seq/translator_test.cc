@@ -18,8 +18,8 @@
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
+#include "framework/text/pair_reader.h"
 #include "models/seq2seq/network_file.h"
-#include "models/seq2seq/pair_reader.h"
 #include "models/seq2seq/seq2seq.h"
 #include "models/seq2seq/translation_data.h"
 #include "tests/harness/error_text.h"
@@ -42,17 +42,17 @@ using ::testing::SizeIs;
 // the model.
 void SaveTrained(const Variant& variant, const std::string& directory, int epochs = 150,
                  float factor = 1) {
-  const std::vector<TextPair> texts = {{"ab", "ba"}, {"cd", "dc"},   {"abc", "cba"},
-                                       {"d", "d"},   {"dab", "bad"}, {"ca", "ac"}};
+  const std::vector<text::TextPair> texts = {{"ab", "ba"}, {"cd", "dc"},   {"abc", "cba"},
+                                             {"d", "d"},   {"dab", "bad"}, {"ca", "ac"}};
   std::vector<std::string> sides[2];
-  for (const TextPair& text : texts) {
+  for (const text::TextPair& text : texts) {
     sides[0].push_back(text.source);
     sides[1].push_back(text.target);
   }
-  const auto source = TokenVocabulary::Of(sides[0], TokenKind::kCharacter, 100, 1);
-  const auto target = TokenVocabulary::Of(sides[1], TokenKind::kCharacter, 100, 1);
-  TokenPairs pairs;
-  for (const TextPair& text : texts) {
+  const auto source = text::TokenVocabulary::Of(sides[0], text::TokenKind::kCharacter, 100, 1);
+  const auto target = text::TokenVocabulary::Of(sides[1], text::TokenKind::kCharacter, 100, 1);
+  text::TokenPairs pairs;
+  for (const text::TextPair& text : texts) {
     pairs.sources.push_back(source.Encode(text.source));
     pairs.targets.push_back(target.Encode(text.target));
   }
@@ -66,7 +66,7 @@ void SaveTrained(const Variant& variant, const std::string& directory, int epoch
   Executor executor;
   executor.Run(*program.startup);
   CompiledProgram step = executor.Compile(*program.main);
-  PairReader reader(&pairs, {.batch_size = 3, .shuffle = true});
+  text::PairReader reader(&pairs, {.batch_size = 3, .shuffle = true});
   training::Batch batch;
   for (int epoch = 0; epoch < epochs; ++epoch) {
     reader.StartEpoch(epoch);
@@ -77,11 +77,11 @@ void SaveTrained(const Variant& variant, const std::string& directory, int epoch
   }
   SaveInferenceModel(directory, program.model_inputs, program.model_outputs, *program.model,
                      executor.scope(), {.files = {.params_filename = kCombinedParamsFile}});
-  std::map<std::string, std::string> files = source.Files(kSourceSide);
-  files.merge(target.Files(kTargetSide));
+  std::map<std::string, std::string> files = source.Files(text::kSourceSide);
+  files.merge(target.Files(text::kTargetSide));
   for (const auto& [name, text] : files) AtomicWriteFile(JoinPath(directory, name), text);
   AtomicWriteFile(JoinPath(directory, kNetworkFile),
-                  NetworkText({options, VocabularyChecksum(source, target)}));
+                  NetworkText({options, text::VocabularyChecksum(source, target)}));
 }
 
 class TranslatorOfVariant : public ::testing::TestWithParam<Variant> {};
@@ -139,8 +139,8 @@ TEST(TranslatorWithoutTraining, TheAttentionIsThatOfTheChosenHypothesis) {
   const TempDirectory directory;
   SaveTrained(kVariants[0], directory.path(), 0, 4);
   const std::string network = JoinPath(directory.path(), kNetworkFile);
-  const auto target = TokenVocabulary::Load(directory.path(), kTargetSide);
-  const auto source = TokenVocabulary::Load(directory.path(), kSourceSide);
+  const auto target = text::TokenVocabulary::Load(directory.path(), text::kTargetSide);
+  const auto source = text::TokenVocabulary::Load(directory.path(), text::kSourceSide);
   Executor executor;
   LoadInferenceModel(directory.path(), &executor.scope(), {.params_filename = kCombinedParamsFile});
   UnrolledDecoder decoder(&executor, ParseNetwork(BytesOf(network), network).options, 10);

@@ -13,9 +13,10 @@
 #include "framework/builder/data.h"
 #include "framework/builder/program_guard.h"
 #include "framework/executor/executor.h"
+#include "framework/tensor/ragged.h"
+#include "framework/text/marks.h"
+#include "framework/text/pair_reader.h"
 #include "models/seq2seq/network.h"
-#include "models/seq2seq/pair_reader.h"
-#include "models/seq2seq/token_ids.h"
 
 namespace skiff::models {
 
@@ -28,8 +29,8 @@ class UnrolledDecoder {
     Program startup;
     const ProgramGuard guard(&program_, &startup);
     const Seq2SeqNetwork network(options);
-    const Encoded encoded =
-        network.Encode(layers::Data(PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
+    const Encoded encoded = network.Encode(
+        layers::Data(text::PairReader::kSource, {-1}, DType::kInt64, {.lod_level = 1}));
     Variables state = network.FirstState(encoded);
     for (size_t t = 0; t < most; ++t) {
       const Variable word = network.Embed(layers::Data(StrCat("word", t), {-1}, DType::kInt64));
@@ -48,10 +49,10 @@ class UnrolledDecoder {
   const Step& After(const std::vector<int64_t>& source, const std::vector<int64_t>& tokens) {
     Step& step = steps_[{source, tokens}];
     if (!step.log_probabilities.empty()) return step;
-    FeedList feeds = {{PairReader::kSource, RaggedIds({source})}};
+    FeedList feeds = {{text::PairReader::kSource, RaggedTensor<int64_t>({source})}};
     for (size_t t = 0; t < scores_.size(); ++t) {
       // The step doesn't depend on the words behind it.
-      const int64_t word = t > 0 && t <= tokens.size() ? tokens[t - 1] : kBeginToken;
+      const int64_t word = t > 0 && t <= tokens.size() ? tokens[t - 1] : text::kBeginId;
       feeds.push_back({StrCat("word", t), Tensor::FromValues({1}, std::vector<int64_t>{word})});
     }
     const std::vector<Tensor> found =
