@@ -1,7 +1,7 @@
 // Checks of the options that a program is compiled with.
 #pragma once
 
-#include "framework/executor/compile_options.h"
+#include "framework/executor/api/compile_options.h"
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
 

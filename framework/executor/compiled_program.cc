@@ -7,7 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/clone_scope.h"
 #include "framework/executor/compiled_state.h"
-#include "framework/executor/feed_metas.h"
+#include "framework/executor/rows/feed_metas.h"
 #include "framework/executor/segment_run.h"
 
 namespace skiff {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "framework/executor/feed_list.h"
-#include "framework/executor/instruction_time.h"
-#include "framework/executor/plan_statistics.h"
+#include "framework/executor/api/feed_list.h"
+#include "framework/executor/api/instruction_time.h"
+#include "framework/executor/api/plan_statistics.h"
 #include "framework/ir/api/program.h"
 #include "framework/tensor/api/tensor.h"
 #include "framework/transpiler/api/pass_options.h"

@@ -37,11 +37,11 @@
 #include <vector>
 
 #include "framework/base/place.h"
-#include "framework/executor/compile_options.h"
+#include "framework/executor/api/compile_options.h"
+#include "framework/executor/api/feed_list.h"
+#include "framework/executor/api/instruction_time.h"
+#include "framework/executor/api/plan_statistics.h"
 #include "framework/executor/compiled_program.h"
-#include "framework/executor/feed_list.h"
-#include "framework/executor/instruction_time.h"
-#include "framework/executor/plan_statistics.h"
 #include "framework/ir/api/program.h"
 #include "framework/op/api/default_registry.h"
 #include "framework/tensor/api/tensor.h"

@@ -5,10 +5,10 @@
 #include <list>
 #include <memory>
 
-#include "framework/executor/feed_list.h"
+#include "framework/executor/api/feed_list.h"
 #include "framework/executor/plan_factory.h"
 #include "framework/executor/plan_sources.h"
-#include "framework/executor/prepared_plan.h"
+#include "framework/executor/run/prepared_plan.h"
 #include "framework/executor/scope_arrangement.h"
 
 namespace skiff {

@@ -5,8 +5,8 @@
 #include "framework/analysis/memory_report.h"
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
-#include "framework/executor/feed_metas.h"
 #include "framework/executor/plan_preparation.h"
+#include "framework/executor/rows/feed_metas.h"
 
 namespace skiff {
 

@@ -9,11 +9,11 @@
 #include <tuple>
 #include <vector>
 
-#include "framework/executor/feed_list.h"
+#include "framework/executor/api/feed_list.h"
 #include "framework/executor/plan_maker.h"
 #include "framework/executor/plan_sources.h"
-#include "framework/executor/prepared_plan.h"
-#include "framework/executor/row_counts.h"
+#include "framework/executor/rows/row_counts.h"
+#include "framework/executor/run/prepared_plan.h"
 
 namespace skiff {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/executor/lowering.h"
-#include "framework/executor/storage.h"
+#include "framework/executor/lowering/lowering.h"
+#include "framework/executor/storage/storage.h"
 #include "framework/transpiler/pass.h"
 
 namespace skiff {

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "framework/executor/feed_list.h"
+#include "framework/executor/api/feed_list.h"
+#include "framework/executor/lowering/segment.h"
 #include "framework/executor/plan_sources.h"
-#include "framework/executor/prepared_plan.h"
-#include "framework/executor/row_counts.h"
-#include "framework/executor/segment.h"
+#include "framework/executor/rows/row_counts.h"
+#include "framework/executor/run/prepared_plan.h"
 #include "framework/transpiler/api/memory_options.h"
 
 namespace skiff {

@@ -5,7 +5,7 @@
 
 #include "framework/executor/plan_maker.h"
 #include "framework/executor/plan_sources.h"
-#include "framework/executor/prepared_plan.h"
+#include "framework/executor/run/prepared_plan.h"
 
 namespace skiff {
 

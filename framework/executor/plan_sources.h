@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "framework/base/place.h"
-#include "framework/executor/compile_options.h"
-#include "framework/executor/device_link.h"
-#include "framework/executor/lowering_inputs.h"
-#include "framework/executor/plan_statistics.h"
-#include "framework/executor/shared_arena.h"
+#include "framework/executor/api/compile_options.h"
+#include "framework/executor/api/plan_statistics.h"
+#include "framework/executor/device/device_link.h"
+#include "framework/executor/lowering/lowering_inputs.h"
+#include "framework/executor/storage/shared_arena.h"
 #include "framework/ir/program.h"
 #include "framework/op/registry.h"
 #include "framework/tensor/scope.h"

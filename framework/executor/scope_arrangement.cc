@@ -1,6 +1,6 @@
 #include "framework/executor/scope_arrangement.h"
 
-#include "framework/executor/scope_places.h"
+#include "framework/executor/storage/scope_places.h"
 
 namespace skiff {
 

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "framework/executor/flat_scope.h"
 #include "framework/executor/plan_sources.h"
+#include "framework/executor/storage/flat_scope.h"
 
 namespace skiff {
 

@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 
-#include "framework/executor/feed_list.h"
+#include "framework/executor/api/feed_list.h"
 #include "framework/executor/plan_cache.h"
-#include "framework/executor/prepared_plan.h"
+#include "framework/executor/run/prepared_plan.h"
 
 namespace skiff {
 

@@ -11,7 +11,7 @@
 
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
-#include "framework/executor/plan_check.h"
+#include "framework/executor/lowering/plan_check.h"
 #include "framework/io/file.h"
 #include "framework/ir/codec.h"
 #include "framework/op/registry.h"

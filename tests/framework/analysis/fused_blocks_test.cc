@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "framework/analysis/plan_uses.h"
-#include "framework/executor/lowering.h"
+#include "framework/executor/lowering/lowering.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
 

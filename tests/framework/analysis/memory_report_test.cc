@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "framework/executor/lowering.h"
+#include "framework/executor/lowering/lowering.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
 

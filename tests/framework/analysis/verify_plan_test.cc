@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
-#include "framework/executor/lowering.h"
+#include "framework/executor/lowering/lowering.h"
 #include "framework/ir/text.h"
 #include "tests/framework/executor/tiny_ops.h"
 

@@ -27,7 +27,7 @@
 #include "framework/builder/tensor_layers.h"
 #include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
-#include "framework/executor/plan_check.h"
+#include "framework/executor/lowering/plan_check.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan.h"
 #include "memory/allocator.h"

@@ -13,7 +13,7 @@
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
-#include "framework/executor/guarded_memory.h"
+#include "framework/executor/storage/guarded_memory.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 

@@ -13,7 +13,7 @@
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
 #include "framework/executor/executor.h"
-#include "framework/executor/lowering.h"
+#include "framework/executor/lowering/lowering.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"
 #include "framework/tensor/layout_copy.h"

@@ -1,0 +1,49 @@
+// The arrays of tensors that a block reads and writes, and what is known of their elements.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "framework/executor/lowering/segment.h"
+#include "framework/op/op_context.h"
+
+namespace skiff {
+
+class BlockArrays {
+ public:
+  // `metas` are by the names that arrays have outside the block. Writes change them. They must
+  // outlive the object.
+  explicit BlockArrays(ArrayMetas* metas) : metas_(*metas) {}
+
+  // Lets the block's array `name` be the one that is `outer` outside.
+  void Tie(const std::string& name, const std::string& outer) { tied_[name] = outer; }
+  // Returns whether an array of the block is tied to this one.
+  bool IsTiedTo(const std::string& outer) const;
+  // Returns the name that the array has outside: its own unless it is tied.
+  const std::string& OuterName(const std::string& name) const;
+
+  // Returns what is known of the array with this name outside, nullptr if nobody has written it.
+  const ArrayMeta* Find(const std::string& outer) const;
+  // Notes what is known of the array now, unless a read has done so before.
+  void NoteRead(const std::string& name);
+  // Returns whether all arrays are as they were when they were read first.
+  bool AreAsRead() const;
+
+  // Notes that an op of this type writes an element like `meta` to the array. Returns the meta of
+  // all elements, whose rows and sequences are the most that an element has, and whose other dims
+  // are -1 where elements differ. Throws an Error (kInvalidArgument) if the elements have another
+  // dtype, rank or number of LoD levels.
+  const TensorMeta& AddElement(std::string_view op_type, const std::string& name,
+                               const TensorMeta& meta);
+  // Notes that the rows of the array's elements vary from run to run. The array has been written.
+  void MarkVarying(const std::string& name) { metas_.at(OuterName(name)).rows_vary = true; }
+
+ private:
+  ArrayMetas& metas_;
+  std::map<std::string, std::string> tied_;
+  std::map<std::string, std::optional<ArrayMeta>> reads_;  // nothing: nobody has written it
+};
+
+}  // namespace skiff

@@ -1,0 +1,20 @@
+// Lowers ops that leave what their block writes to variables outside: `while` and
+// `conditional_block`. Internal to framework/executor.
+#pragma once
+
+#include <memory>
+
+#include "framework/executor/lowering/loop_form.h"
+
+namespace skiff {
+
+// Variables outside that the block writes are carried from one iteration to the next. Those that
+// have no value before are what the last iteration leaves.
+//
+// Of `while`, which runs its block as long as a variable is true:
+std::unique_ptr<LoopForm> MakeWhileForm();
+// Of `conditional_block`, which runs its block once if a variable is true or if none of its
+// variables is empty (`is_scalar_condition`):
+std::unique_ptr<LoopForm> MakeConditionalForm();
+
+}  // namespace skiff

@@ -1,0 +1,112 @@
+// The rows of the values in the body of a loop, where only a run or an iteration tells them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "framework/executor/rows/plan_lods.h"
+#include "framework/executor/rows/plan_rows.h"
+#include "framework/executor/rows/row_counts.h"
+#include "framework/executor/storage/bound_values.h"
+#include "framework/plan/loop.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/tensor_array.h"
+
+namespace skiff {
+
+// What the rows follow from are *sources*: feeds of the body, and outputs of ops that set rows. All
+// others are affine forms of the counts of the sources.
+class LoopRows {
+ public:
+  // `varies`: by feed of the joint body, whether its rows may differ from run to run. Throws what
+  // PlanRows throws. The loop must outlive it.
+  LoopRows(const OpRegistry& registry, const Loop& loop, const std::vector<bool>& varies);
+
+  // Lets the values of each LoD group share one LoD.
+  void Bind(ValueTensors* values);
+
+  // Returns whether the value has other rows or another LoD than planned.
+  bool Varies(ValueId value) const { return form_of_.contains(value); }
+  // Returns whether the last Apply has told the rows of a value that varies.
+  bool Knows(ValueId value) const { return by_form_[form_of_.at(value)] >= 0; }
+  // Returns whether the instruction has a value whose rows vary.
+  bool Varies(const Instruction& instruction) const;
+
+  // Notes the rows and LoDs of the feeds, which are inputs of the loop's instruction.
+  void NoteFeeds(const KernelContext& context);
+  // Forgets what earlier iterations have set.
+  void StartIteration();
+  // Notes what the instruction, which sets rows, has set.
+  void Note(const Instruction& instruction);
+  // Gives all values the rows and LoDs that follow from what has been noted. Throws an Error
+  // (kInvalidArgument) if there are more rows than planned, or if counts differ that must be equal.
+  void Apply();
+
+  // Must come before an instruction of the body with values whose rows vary: a kernel that takes
+  // fewer rows leaves it to the shape rules which it can have. Throws their Errors, and an Error
+  // (kInvalidArgument) if a rule gives other rows than those set.
+  void CheckRules(size_t instruction);
+
+  // Keep in an array, and restore, what has been noted in an iteration.
+  void Save(int64_t iteration, TensorArray* history) const;
+  void Restore(int64_t iteration, const TensorArray& history);
+
+  // Returns the body as it is in this iteration before an instruction of it: with the shapes and
+  // LoDs that are known, and with the contents that earlier instructions make. Valid until the next
+  // Apply.
+  const Plan& CurrentBody(size_t instruction);
+
+ private:
+  // A feed, whose rows are those of an input of the loop, or an output of an op.
+  struct Source {
+    ValueId value;
+    int input = -1;
+    bool is_feed = false;
+    bool is_known = false;
+    int64_t rows = 0;
+    const LoD* lod = nullptr;
+  };
+
+  void AddSources(const Loop& loop, const std::vector<bool>& varies);
+  // Returns where the history has what an op has set. Both halves of a loop have the same ops that
+  // set rows, but not the same feeds.
+  int64_t PlaceInHistory(int64_t iteration, size_t source) const;
+  [[noreturn]] void Refuse() const;
+  // Returns for each instruction of the body whether its rules have agreed with what the last Apply
+  // has given.
+  std::vector<bool>& Agreed();
+  // Gives a copy of the body the rows and LoDs that are known.
+  void GiveRows(Plan* moment) const;
+  static void CheckRule(const Plan& moment, const Instruction& instruction);
+
+  const OpRegistry& registry_;
+  const Plan& body_;
+  std::vector<Source> sources_;  // those that are feeds first
+  size_t feed_count_ = 0;
+  Plan shapes_;  // the joint body, with the sources as feeds
+  std::optional<CountClasses> classes_;
+  std::optional<PlanLoDs> lods_;
+  std::optional<PlanRows> rows_;
+  std::map<ValueId, size_t> form_of_;  // of the values that vary
+  std::set<ValueId> carried_;          // feeds that the body has memory for
+  ValueTensors* values_ = nullptr;
+  // Of the iteration.
+  std::vector<int64_t> counts_;  // by class, then of the LoDs
+  std::vector<int64_t> by_form_;
+  std::vector<const LoD*> of_sources_;
+  RunLoDs next_lods_;
+  std::optional<Plan> moment_;
+  bool moment_has_rows_ = false;  // those of the last Apply
+  size_t followed_ = 0;           // how many instructions moment_ has the contents of
+  // By all that a shape rule may read: counts and offsets of LoDs.
+  std::map<std::vector<int64_t>, std::vector<bool>> agreed_;
+  size_t kept_ = 0;           // how many numbers its keys have
+  std::vector<int64_t> key_;  // of the moment
+  // With what the last Apply has given; nullptr: not looked for yet.
+  std::vector<bool>* agreed_now_ = nullptr;
+};
+
+}  // namespace skiff

@@ -1,0 +1,42 @@
+// The kernels of one instruction for other rows than planned.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "framework/executor/run/bound_kernel.h"
+#include "framework/executor/storage/bound_values.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+// For an instruction whose rows vary and whose kernel doesn't take fewer. Keeps the kernels that
+// were used last.
+class RowKernels {
+ public:
+  using Prepare = std::function<std::unique_ptr<BoundKernel>()>;
+
+  // Returns the kernel for the rows and LoD counts that the arguments have now. `prepare` makes one
+  // for them if there is none; it is bound then. Throws what `prepare` throws.
+  BoundKernel* Choose(const Instruction& instruction, const ValueTensors& values,
+                      const Prepare& prepare);
+
+  // Calls use(kernel) for each kernel.
+  template <typename Use>
+  void ForEach(const Use& use) const {
+    for (const auto& [rows, kernel] : kernels_) use(*kernel);
+  }
+
+ private:
+  // The rows of a kernel's arguments and the counts of their LoDs.
+  using Rows = std::vector<int64_t>;
+
+  std::list<std::pair<Rows, std::unique_ptr<BoundKernel>>> kernels_;  // used last first
+  Rows wanted_;  // used again, so that it takes no memory
+};
+
+}  // namespace skiff

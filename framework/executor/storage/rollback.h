@@ -1,0 +1,47 @@
+// Puts the scope back to what it was if a run fails.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/executor/device/device_link.h"
+#include "framework/executor/storage/bound_values.h"
+#include "framework/plan/plan.h"
+#include "framework/tensor/tensor.h"
+
+namespace skiff {
+
+// Copies of the scope variables that a run writes before an instruction that may refuse its data
+// (labels, ids): running statistics and counters as a rule, parameters only where a first check of
+// data comes after an update. If other segments follow, which may refuse theirs, of all variables
+// that it writes.
+class Rollback {
+ public:
+  // Takes the memory for the copies. Throws an Error (kResourceExhausted) if there is none.
+  // `values` and `link` must outlive the rollback.
+  Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment, DeviceLink* link);
+
+  // Returns the instruction from which on none refuses data, unless an earlier one has refused the
+  // same data: what they write isn't saved.
+  size_t end() const { return end_; }
+
+  // Copies the variables as they are now.
+  void Save();
+  // Puts back what Save copied.
+  void Restore() const;
+
+  int64_t bytes() const;
+
+ private:
+  struct Copy {
+    Tensor* live = nullptr;
+    Tensor saved;
+  };
+
+  const BoundValues& values_;
+  DeviceLink& link_;
+  size_t end_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace skiff
