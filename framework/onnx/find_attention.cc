@@ -1,6 +1,7 @@
 // Files scale queries, keys or scores, transpose keys in one step or in two, mask scores by Where,
 // repeat and rotate heads behind the transpose that splits them, and join rows in between. What
 // comes out here is what layers::Attention appends.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>

@@ -10,6 +10,7 @@
 #include "framework/builder/math.h"
 #include "framework/builder/static_rnn.h"
 #include "framework/builder/tensor_layers.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/onnx/shape_dims.h"
 
 namespace skiff {

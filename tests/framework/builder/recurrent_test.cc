@@ -11,6 +11,7 @@
 #include "framework/builder/loss.h"
 #include "framework/builder/math.h"
 #include "framework/builder/optimizer/sgd.h"
+#include "framework/builder/variable_operators.h"
 #include "framework/executor/executor.h"
 #include "tests/framework/builder/builder_fixture.h"
 #include "tests/harness/error_text.h"
