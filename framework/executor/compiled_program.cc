@@ -7,6 +7,7 @@
 #include "framework/base/error.h"
 #include "framework/executor/clone_scope.h"
 #include "framework/executor/compiled_state.h"
+#include "framework/executor/device/device_link.h"
 #include "framework/executor/rows/feed_metas.h"
 #include "framework/executor/segment_run.h"
 
@@ -141,7 +142,7 @@ CompiledProgram CompiledProgram::Clone() const {
                          .scope = scope.get(),
                          .positions = from.positions,
                          .options = from.options,
-                         .arena = std::make_shared<SharedArena>(nullptr)};
+                         .arena = std::make_shared<SharedArena>(DeviceLink::Host())};
   return CompiledProgram(std::make_shared<CompiledState>(std::move(sources), state_->reports,
                                                          std::make_shared<std::recursive_mutex>(),
                                                          std::move(scope)));

@@ -40,7 +40,7 @@ OpPositions PositionsOf(const Program& program) {
 struct Executor::State {
   Place place;
   std::shared_ptr<std::recursive_mutex> mutex;  // held by who runs a program
-  std::shared_ptr<DeviceLink> link;             // to the device; nullptr on the CPU
+  std::shared_ptr<DeviceLink> link;
   std::unique_ptr<Scope> owned_scope;
   Scope* scope;
   const OpRegistry* registry;
@@ -51,7 +51,7 @@ Executor::Executor(Place place, Scope* scope, const OpRegistry* registry)
   AllocatorOf(place);  // throws for a place that isn't there
   state_->place = place;
   state_->mutex = std::make_shared<std::recursive_mutex>();
-  if (!place.is_cpu()) state_->link = std::make_shared<DeviceLink>(place);
+  state_->link = place.is_cpu() ? DeviceLink::Host() : std::make_shared<DeviceLink>(place);
   if (scope == nullptr) state_->owned_scope = std::make_unique<Scope>();
   state_->scope = scope == nullptr ? state_->owned_scope.get() : scope;
   state_->registry = registry == nullptr ? &DefaultOpRegistry() : registry;

@@ -22,8 +22,8 @@ struct PlanSources {
   Scope* scope = nullptr;
   OpPositions positions;  // in the program as the user gave it
   CompileOptions options;
-  bool trains = false;               // whether the program has optimizer ops
-  std::shared_ptr<DeviceLink> link;  // to the device of `place`; nullptr on the CPU
+  bool trains = false;                                    // whether the program has optimizer ops
+  std::shared_ptr<DeviceLink> link = DeviceLink::Host();  // to `place`
   std::shared_ptr<SharedArena> arena;
   std::shared_ptr<PreparationStatistics> statistics = std::make_shared<PreparationStatistics>();
 };

@@ -44,7 +44,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       registry_(*inputs.registry),
       scope_(*inputs.scope),
       trains_(inputs.trains),
-      link_(inputs.link == nullptr ? DeviceLink::Host() : inputs.link),
+      link_(inputs.link),
       environment_{
           .registry = registry_,
           .math = inputs.math,

@@ -42,8 +42,8 @@ class PreparedPlan {
     std::shared_ptr<const Program> program;  // owns the ops that the plan points to
     Scope* scope = nullptr;
     KernelNames forced_kernels = {};
-    KernelTuner* tuner = nullptr;      // used by the constructor only; nullptr: none
-    std::shared_ptr<DeviceLink> link;  // to the device of the plan; nullptr: DeviceLink::Host
+    KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
+    std::shared_ptr<DeviceLink> link = DeviceLink::Host();  // to the place of the plan
     std::shared_ptr<SharedArena> arena;
     std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
     // For a plan for a capacity: the counts of the run that it is made for. The plan's feeds are

@@ -6,8 +6,7 @@
 
 namespace skiff {
 
-SharedArena::SharedArena(std::shared_ptr<DeviceLink> link)
-    : link_(link == nullptr ? DeviceLink::Host() : std::move(link)) {
+SharedArena::SharedArena(std::shared_ptr<DeviceLink> link) : link_(std::move(link)) {
   host_.allocator = &link_->host_allocator();
   host_.view = std::make_shared<Buffer>(nullptr, 0, host_.place);
   if (!link_->has_device()) return;

@@ -18,7 +18,7 @@ namespace skiff {
 
 class SharedArena {
  public:
-  // `link`: to the device of the program; nullptr on the CPU (DeviceLink::Host).
+  // `link`: to the place of the program.
   explicit SharedArena(std::shared_ptr<DeviceLink> link);
 
   // Makes the arena of a place hold at least `bytes`. What it held is lost if it grows. Throws an

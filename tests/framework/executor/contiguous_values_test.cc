@@ -10,6 +10,7 @@
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
+#include "framework/executor/device/device_link.h"
 #include "framework/executor/lowering/lowering.h"
 #include "framework/executor/run/prepared_plan.h"
 #include "framework/executor/storage/storage.h"
@@ -116,7 +117,7 @@ class ContiguousValuesTest : public ::testing::Test {
                           {.registry = &registry_,
                            .program = program_,
                            .scope = &scope_,
-                           .arena = std::make_shared<SharedArena>(nullptr),
+                           .arena = std::make_shared<SharedArena>(DeviceLink::Host()),
                            .statistics = std::make_shared<PreparationStatistics>(),
                            .poison_dead_memory = true});
     prepared.Allocate();

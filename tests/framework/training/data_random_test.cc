@@ -20,7 +20,7 @@ TEST(DataRandom, IsOfAnotherStreamForEachUse) {
 
 // With one seed: image 0, say, isn't drawn from the words of op 0 of the startup program.
 TEST(DataRandom, DrawsNoNumberOfAnOp) {
-  constexpr uint64_t kTraining = uint64_t{1} << 31;  // framework/executor/run/prepared_plan.cc
+  constexpr uint64_t kTraining = uint64_t{1} << 31;  // framework/executor/run/plan_kernels.cc
   for (uint64_t id = 0; id < 5000; ++id) {
     for (const uint64_t op_id : {id, id | kTraining}) {
       const Philox of_op({.seed = 1, .op_id = op_id, .step = 0});

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "framework/executor/device/device_link.h"
 #include "framework/executor/lowering/lowering.h"
 #include "framework/executor/storage/storage.h"
 #include "framework/ir/text.h"
@@ -34,7 +35,7 @@ TEST(RunShapes, GiveThePlanOfTheMomentTheLoDsOnWhichShapesDepend) {
                             .is_for_capacity = true},
                            *program, counts.Widened(metas, counts.Capacity()), {"out"});
   PlanStorage(&plan);
-  BoundValues values(plan, &scope, std::make_shared<SharedArena>(nullptr));
+  BoundValues values(plan, &scope, std::make_shared<SharedArena>(DeviceLink::Host()));
   RunShapes shapes(DefaultOpRegistry(), plan, &counts);
   shapes.Bind(&values);
   ASSERT_TRUE(shapes.Serves({{"x", x}, {"y", y}}));
