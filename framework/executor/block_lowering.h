@@ -56,7 +56,8 @@ class BlockLowering {
     contents_.SetOfFeed(std::move(of_feed));
   }
   // Returns the contents of a value if they are known and the same in all runs of the plan and in
-  // all iterations, else nullptr; `why` is then the name of the data on which the contents depend.
+  // all iterations, else nullptr; `why` is then the source of the data on which the contents
+  // depend.
   KnownContents::Contents ConstantContents(ValueId value, std::string* why);
   // Announces the gradient block, which EnterGradientBlock will name.
   void SetGradientBlock(const Block* block) { gradient_block_ = block; }

@@ -34,7 +34,7 @@ struct BodyOffsets {
   std::map<size_t, int64_t> batches;
   std::vector<int64_t> forms;  // of the loop, by instruction
   int64_t end;
-  int64_t host_end;  // of the memory of a body on a device on the host
+  int64_t host_end;  // of a device body's memory on the host
   bool is_guarded;
   std::vector<ByteRange> used = {};  // all of these, if there are guards
 
@@ -57,7 +57,7 @@ class BodyTensors final : public ValueTensors {
 
   // Removes the elements of the arrays that each iteration begins empty.
   void ClearOwnArrays();
-  // Gives back memory that ClearOwnArrays' arrays on a device have outgrown, after a wait.
+  // On a device, gives back memory that the cleared arrays have outgrown, after a wait.
   void ReleaseOutgrown(DeviceLink* link);
 
   void* InArena(skiff::Place place, int64_t offset) const override {

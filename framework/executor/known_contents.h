@@ -20,7 +20,7 @@ class KnownContents {
  public:
   using Contents = std::shared_ptr<const Tensor>;
   // Returns the contents of a feed. Returns nullptr if the contents depend on data, and sets `why`
-  // to the name of the data.
+  // to the source of the data.
   using OfFeed = std::function<Contents(ValueId feed, std::string* why)>;
 
   // Both must outlive the object. Without `of_feed`, nothing is known of feeds.
@@ -29,7 +29,7 @@ class KnownContents {
 
   // Returns the contents of a value. Notes the contents of the value, and of all values from which
   // they follow, in the metas. Returns nullptr if the contents depend on data, and sets `why` to
-  // the name of the data: `feed "n"`.
+  // the source of the data: `feed "n"`.
   Contents Find(ValueId value, std::string* why);
 
  private:
