@@ -1,5 +1,4 @@
-// Comparisons, logic and counters: what conditions are made of. What all layers throw:
-// layers.h.
+// Comparisons, logic and counters, for conditions. Errors of all layers: layers.h.
 #pragma once
 
 #include <source_location>

@@ -1,4 +1,4 @@
-// Arithmetic element by element, with broadcasting. What all layers throw: layers.h.
+// Arithmetic element by element, with broadcasting. Errors of all layers: layers.h.
 #pragma once
 
 #include <cstdint>

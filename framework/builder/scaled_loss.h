@@ -1,4 +1,4 @@
-// Programs in half: what precedes their gradients, and loss scaling as ops.
+// Programs in half: the rewriting before gradients are appended, and loss scaling as ops.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace skiff {
 
-// Has the default programs compute in this precision (RewriteToHalf), but for the loss. Does
+// Makes the default programs compute in this precision (RewriteToHalf), except for the loss. Does
 // nothing for float32.
 std::optional<HalfReport> RewriteDefaultPrograms(const Variable& loss,
                                                  const PrecisionOptions& precision,
                                                  const std::source_location& site);
 
-// Returns the loss scaling of a program in this precision, if it has any.
+// Returns the loss scaling of a program in this precision; nothing if there is none.
 std::optional<LossScaling> ScalingOf(const PrecisionOptions& precision);
 
 namespace internal {

@@ -1,6 +1,5 @@
-// Decides which runs of a training program update its parameters: all, or one in k, with the
-// gradients of the others added up until then; and, if asked for, only runs whose gradients are
-// finite.
+// Decides which runs of a training program update its parameters: all runs, or one in k, with the
+// gradients of the runs between added up; and, if asked for, only runs whose gradients are finite.
 //
 // Everything is in the program: sums and counters are persistables, which checkpoints hold, and the
 // update ops read a bool that says whether to leave everything as it is (SkipUpdate).
