@@ -21,7 +21,7 @@ inline constexpr const char* kTargetSide = "target";
 
 // The kinds of token.
 enum class TokenKind {
-  kWord,       // what white space separates
+  kWord,       // a word between white space
   kCharacter,  // a code point
   kPiece,      // of a word (WordPieces)
 };
@@ -39,10 +39,9 @@ std::vector<std::string> TokensOf(std::string_view text, TokenKind kind);
 class TokenVocabulary {
  public:
   // The tokens that the texts have at least `least_count` times, the most frequent ones first, at
-  // most `size` with the marks of marks.h. Of tokens with the same count, the smaller text
-  // comes first. Pieces are in the order of WordPieces::Learn. Throws an Error (kInvalidArgument)
-  // for a size below 4 and a count below 1; for pieces also for a count above 1, and what Learn
-  // throws.
+  // most `size` with the marks of marks.h. Of tokens with the same count, the smaller text comes
+  // first. Pieces are in the order of WordPieces::Learn. Throws an Error (kInvalidArgument) for a
+  // size below 4 and a count below 1; for pieces also for a count above 1, and the Errors of Learn.
   static TokenVocabulary Of(std::span<const std::string> texts, TokenKind kind, int64_t size,
                             int64_t least_count);
   // Reads the files of a side from a directory, where they are as Files returns them. Throws an
@@ -61,8 +60,8 @@ class TokenVocabulary {
 
   // Returns the ids of the tokens of a text.
   std::vector<int64_t> Encode(std::string_view text) const;
-  // Returns the text of ids up to kEndId; words, also those of pieces, are separated by single
-  // blanks. Throws an Error (kOutOfRange) for an id outside [0, size()).
+  // Returns the text of ids up to kEndId; single blanks separate words, including words of pieces.
+  // Throws an Error (kOutOfRange) for an id outside [0, size()).
   std::string Decode(std::span<const int64_t> ids) const;
   const std::string& token(int64_t id) const { return tokens_.at(static_cast<size_t>(id)); }
 
