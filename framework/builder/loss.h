@@ -49,8 +49,8 @@ Variable SquareErrorCost(const Variable& x, const Variable& label, Site site = S
 struct SigmoidCrossEntropyWithLogitsOptions {
   int32_t ignore_index = -100;  // elements of this label count 0
   bool normalize = false;       // divides by the number of elements that aren't ignored
-  // Factors of log(1 + exp(-|x|)), of x's shape; none: 1. BinaryCrossEntropyWithLogits has other
-  // factors.
+  // Factors of log(1 + exp(-|x|)), of x's shape; none: 1. BinaryCrossEntropyWithLogits has
+  // another pos_weight.
   Variable pos_weight = {};
 };
 // max(x, 0) - x · label + log(1 + exp(-|x|)), the cross-entropy of sigmoid(x), element by element;

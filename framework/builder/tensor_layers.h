@@ -153,8 +153,8 @@ Variable ScatterNdAdd(const Variable& x, const Variable& index, const Variable& 
 // (kInvalidArgument) if there is no such axis.
 Variable TakeAlongAxis(const Variable& x, const Variable& index, int64_t axis,
                        Site site = Site::current());
-// x with the values [of the shape of index] put to the elements that TakeAlongAxis would take: x[i,
-// index[i, j]] = value[i, j] for axis 1, as torch.scatter and paddle.put_along_axis. `reduce`:
+// x with the values [of the shape of index] put to the elements that TakeAlongAxis would take:
+// x[i, index[i, j]] = value[i, j] for axis 1, as torch.scatter and paddle.put_along_axis. `reduce`:
 // "assign", where the last of several values remains, "add" (torch.scatter_add) or "mul". A number
 // is a value for all. Gradients flow to x and to value. Throws the Errors of TakeAlongAxis.
 Variable PutAlongAxis(const Variable& x, const Variable& index, const Variable& value, int64_t axis,

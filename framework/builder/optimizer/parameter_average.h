@@ -32,8 +32,8 @@ namespace skiff::optimizer {
 
 // The variables that take part in an average.
 struct AveragedVariables {
-  // Empty: all parameters that the program's ops write, except parameters with do_model_average =
-  // false (ParamAttr).
+  // Empty: all parameters that the program's ops write, except parameters with
+  // do_model_average = false (ParamAttr).
   std::vector<std::string> parameters = {};
   // Whether running means and variances, which no optimizer updates, take part.
   bool batch_norm_statistics = true;
