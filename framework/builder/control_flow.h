@@ -97,7 +97,7 @@ class IfElse {
  private:
   struct Rows {
     Variable of;        // the variable that was split
-    Variable parts[2];  // those where the mask is false, and true
+    Variable parts[2];  // the rows where the mask is false, and true
   };
 
   void Build(bool value, const std::function<Variables()>& body);
@@ -111,7 +111,7 @@ class IfElse {
   bool is_built_[2] = {false, false};
 };
 
-// A loop as Fluid's programs have it: the body assigns to variables outside (AssignTo), among them
+// A loop as Fluid's programs have it: the body assigns to variables outside (AssignTo), including
 // the condition. A variable that is made as a constant, such as a first state, is marked
 // stop_gradient: undo that (StopGradient(false)) if a gradient is to flow through it.
 //

@@ -41,7 +41,7 @@ class DynamicRnn {
   void Body(const std::function<void()>& body);
 
   // The following throw an Error (kInvalidArgument) outside of Body, and in a block inside it. All
-  // but the first StepInput throw one before there is a StepInput.
+  // except the first StepInput throw an Error before there is a StepInput.
 
   // Returns the rows of the step of x, which is ragged. All step inputs of the layer have the LoD
   // of the first one.

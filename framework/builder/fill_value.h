@@ -10,7 +10,7 @@ namespace skiff {
 // `str_value`, which the op prefers.
 void SetFillValue(Op* op, DType dtype, double value);
 
-// Returns whether the dtype is one of floats or the number whole.
+// Returns whether the dtype has floats or the number is whole.
 bool MayHold(DType dtype, double number);
 
 }  // namespace skiff

@@ -25,7 +25,7 @@ Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
                            const std::source_location& site);
 
 // Replaces the two-byte gradients that clipping or regularization will read, or with `all` every
-// two-byte gradient, by float32 ones.
+// two-byte gradient, by float32 gradients.
 void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool all,
                     std::vector<NamedGradient>* gradients, const std::source_location& site);
 

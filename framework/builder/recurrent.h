@@ -22,8 +22,8 @@ struct RecurrentOptions {
   bool batch_first = false;
   // Of the output of each layer but the last, in training; the rest is divided by 1 - dropout.
   float dropout = 0.0f;
-  // [batch], int32 or int64: how many rows of each sequence count, the first ones. The result has
-  // zeros after them. Undefined: all.
+  // [batch], int32 or int64: how many rows, the first rows of each sequence, count. The result has
+  // zeros after these rows. Undefined: all.
   Variable lengths = {};
   Variable initial_hidden = {};  // [layers * directions, batch, hidden_size]; undefined: zeros
   Variable initial_cell = {};    // of an LSTM, with initial_hidden, or neither

@@ -34,7 +34,7 @@ using internal::LossScale;
 // Makes the persistables of one scale: kLossScale, or kLossScale_<n> if another loss, maybe of
 // another program of the same startup program, has that name. Throws an Error (kInvalidArgument)
 // for a scale, a growth or a backoff that isn't positive and finite, a growth below 1, a backoff
-// above 1 or an interval below 1. Warns of those that aren't powers of two, since gradients then
+// above 1 or an interval below 1. Warns of factors that aren't powers of two, since gradients then
 // lose digits.
 LossScale AppendLossScale(const LossScaling& scaling, const std::source_location& site);
 

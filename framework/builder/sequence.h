@@ -63,8 +63,8 @@ AttendedSequences SequenceAttention(const Variable& query, const Variable& keys,
                                     const SequenceAttentionOptions& options = {},
                                     Site site = Site::current());
 
-// Joins the sequences of the same number, one of each variable in their order. Throws an Error
-// (kInvalidArgument) if there is no variable.
+// Joins the sequences of the same number: a sequence of each variable, in the order of the
+// variables. Throws an Error (kInvalidArgument) if there is no variable.
 Variable SequenceConcat(const std::vector<Variable>& xs, Site site = Site::current());
 
 struct PaddedSequences {
@@ -79,8 +79,8 @@ PaddedSequences SequencePad(const Variable& x, const Variable& pad_value,
 // The first length[i] rows of each x[i], as sequences; x [sequences, rows, …] need not be ragged,
 // length is [sequences], int64. [rows, …], or [rows, 1] if x is a matrix.
 Variable SequenceUnpad(const Variable& x, const Variable& length, Site site = Site::current());
-// Rows offset[i] … offset[i] + length[i] - 1 of each sequence i, which must have them. Offset and
-// length are [sequences, 1], int64.
+// Rows offset[i] … offset[i] + length[i] - 1 of each sequence i, which must have these rows. Offset
+// and length are [sequences, 1], int64.
 Variable SequenceSlice(const Variable& x, const Variable& offset, const Variable& length,
                        Site site = Site::current());
 // The ids x [rows, 1] without these tokens.
@@ -137,7 +137,8 @@ Variable RowConv(const Variable& x, const RowConvOptions& options, Site site = S
 struct SequenceConvOptions {
   int64_t filters = 0;  // must be set
   int64_t context = 3;  // rows that a filter sees
-  // The first of them, counted from the row itself; undefined: -(context / 2), as in Fluid.
+  // The first row that a filter sees, counted from the row itself; undefined: -(context / 2), as in
+  // Fluid.
   std::optional<int64_t> start = {};
   ParamAttr param_attr = {};
   BiasAttr bias_attr = {};

@@ -30,8 +30,8 @@ struct ArrayToTensorOptions {
   int64_t axis = 0;    // negative from the back
   bool stack = false;  // along a new axis
 };
-// Returns all elements, joined along the axis. They must be there from 0 on, and differ in nothing
-// but their extent at the axis. The ops that follow are planned when the number of elements is
+// Returns all elements, joined along the axis. The elements must be there from 0 on, and differ
+// only in the extent at the axis. The ops that follow are planned when the number of elements is
 // known; no gradient flows from there into a loop that has written the array.
 Variable ArrayToTensor(const Variable& array, const ArrayToTensorOptions& options = {},
                        Site site = Site::current());
@@ -47,7 +47,7 @@ Variable TensorToArray(const Variable& x, Site site = Site::current());
 Variable LodRankTable(const Variable& x, Site site = Site::current());
 // Returns the length of the longest sequence, int64 [1].
 Variable MaxSequenceLength(const Variable& table, Site site = Site::current());
-// Returns the time steps of x, whose sequences have the lengths of those in the table.
+// Returns the time steps of x, whose sequences have the lengths in the table.
 Variable LodTensorToArray(const Variable& x, const Variable& table, Site site = Site::current());
 // The inverse. The result has the LoD of the variable that the table ranks.
 Variable ArrayToLodTensor(const Variable& array, const Variable& table,

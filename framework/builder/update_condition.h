@@ -21,15 +21,15 @@ namespace skiff {
 struct MergeRound {
   Variable count;    // int64 [1]: the gradients of the round, with this run's
   Variable is_last;  // a bool [1]
-  // The ops of the root block that make them: [begin, end).
+  // The ops of the root block that make both variables: [begin, end).
   size_t begin = 0;
   size_t end = 0;
 };
 
 // Adds up each gradient in <parameter>@GRAD@GradientMerge (float32 for two-byte gradients), begins
 // again after each update, and puts the sum or the mean in place of the gradient. A sparse gradient
-// stays selected rows: those that gradients of the round had (gradient_merge_rows). Throws an Error
-// (kInvalidArgument) if steps < 1.
+// stays selected rows: the rows of all gradients of the round (gradient_merge_rows). Throws an
+// Error (kInvalidArgument) if steps < 1.
 MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGradient>* gradients,
                                const std::source_location& site);
 

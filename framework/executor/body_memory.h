@@ -44,7 +44,7 @@ struct BodyOffsets {
 };
 
 // The tensors of the body. Their addresses are stable; an iteration only moves the data pointers of
-// those that lie in stacks.
+// tensors in stacks.
 class BodyTensors final : public ValueTensors {
  public:
   // The loop must outlive the tensors.

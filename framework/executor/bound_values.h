@@ -42,9 +42,9 @@ class ValueTensors {
 class BoundValues final : public ValueTensors {
  public:
   // Reserves room in the arena, and in the scope a tensor for each persistable that the plan writes
-  // and the scope lacks; the scope hides these until Reveal. Throws an Error: kResourceExhausted if
-  // there is no memory, kFailedPrecondition if two variables share memory in the scope and the plan
-  // writes either. Plan and scope must outlive the object.
+  // and the scope lacks; the scope hides these persistables until Reveal. Throws an Error:
+  // kResourceExhausted if there is no memory, kFailedPrecondition if two variables share memory in
+  // the scope and the plan writes either. Plan and scope must outlive the object.
   BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedArena> arena);
   // Erases hidden persistables.
   ~BoundValues() override;
@@ -61,7 +61,7 @@ class BoundValues final : public ValueTensors {
   // Removes the elements of all arrays of the program, which keep their memory. Gives back memory
   // that arrays on the device have outgrown, after a wait.
   void ClearArrays(DeviceLink* link) const;
-  // Shows the hidden persistables to everybody, since a run has filled them.
+  // Makes the hidden persistables visible, since a run has filled them.
   void Reveal();
   // Erases the hidden persistables from the scope. Returns whether there were any: if so, the
   // tensors of their values are gone.

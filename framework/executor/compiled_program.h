@@ -48,8 +48,8 @@ class BoundProgram {
   // tools: it allocates.
   std::vector<InstructionTime> TimedStep();
   // The value of fetch i after the last Step, on the CPU, until the next Step. Waits for the
-  // device. Throws an Error: kFailedPrecondition before the first Step and after one that has
-  // failed, kOutOfRange for an i beyond the last fetch, kIo if the device has failed.
+  // device. Throws an Error: kFailedPrecondition before the first Step and after a failed Step,
+  // kOutOfRange for an i beyond the last fetch, kIo if the device has failed.
   const Tensor& fetch(size_t i) const;
   PlanStatistics statistics() const;
   const ir::Plan& plan() const;

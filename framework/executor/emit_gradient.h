@@ -11,10 +11,10 @@
 namespace skiff {
 
 // Appends the gradient half that was prepared with the forward op (BlockLowering::gradients), with
-// the values that its variables have now. A gradient that nobody has written is zeros.
+// the values that its variables have now. A gradient that no op has written is zeros.
 //
 // Throws an Error (kUnimplemented) if no gradient half is prepared for the op; (kInvalidArgument)
-// if a gradient doesn't fit its variable; (kFailedPrecondition) if nobody has written an array from
+// if a gradient doesn't fit its variable; (kFailedPrecondition) if no op has written an array from
 // which the gradient half takes gradients; and the Errors of CheckScopeIsAsBefore.
 void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t position);
 

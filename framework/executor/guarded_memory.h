@@ -1,5 +1,5 @@
-// Memory between pages that nobody may access: a read or a write beyond its end is a fault at once,
-// where it happens. For tests.
+// Memory between pages without access: a read or a write beyond its end is a fault at once, where
+// it happens. For tests.
 #pragma once
 
 #include <cstdint>

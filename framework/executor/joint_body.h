@@ -29,8 +29,8 @@ class JointBody {
   // Lowers both blocks and runs the passes for bodies. `outer` gets no instruction, only values of
   // the variables that the blocks read from the scope or from further out.
   //
-  // Returns false if the block writes elements to an array that differ from the elements it read,
-  // for example larger ones. Then the loop must be lowered anew, with another object.
+  // Returns false if the block writes elements to an array that differ from the elements read
+  // before, for example larger elements. Then the loop must be lowered anew, with another object.
   //
   // Throws an Error (kInvalidArgument) if a variable changes its shape or dtype from one iteration
   // to the next, or if a gradient that the op declares isn't made; (kUnimplemented) for the limits

@@ -41,8 +41,8 @@ class LoopForm {
   // Adds the fetches of the gradient half, whose ops are lowered.
   virtual void AddGradients(JointBody* body) = 0;
 
-  // Returns whether the block runs at most once. Then it is on the CPU, and its gradient half finds
-  // the variables of the scope as the block has left them.
+  // Returns whether the block runs at most once. Such a block is on the CPU, and its gradient half
+  // finds the variables of the scope as after the block.
   virtual bool RunsAtMostOnce() const { return false; }
   // Returns how many iterations have a slot in a stack; -1: only a run knows. Call it after
   // AddFeeds.

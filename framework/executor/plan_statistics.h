@@ -31,7 +31,7 @@ struct PlanStatistics {
 // The costs of a compiled program's plans and kernels.
 struct PreparationStatistics {
   int64_t plans = 0;
-  int64_t kernels = 0;        // with those for other rows of plans that exist
+  int64_t kernels = 0;        // with kernels for other rows of plans that exist
   double plan_seconds = 0;    // with the kernels of new plans
   double kernel_seconds = 0;  // for other rows of plans that exist
 };

@@ -145,7 +145,7 @@ class PreparedPlan {
   size_t RunGraph(size_t instruction);
   // Waits for the memory that the host needs and runs the kernel.
   void RunKernel(size_t instruction);
-  // Tells whoever shares memory with the variables that the plan writes.
+  // Counts the run's writes to variables that share memory with another variable (NoteWrite).
   void NoteWrites() const;
   // Restores the scope to its state before the run.
   void Undo();

@@ -56,7 +56,7 @@ class CountClasses {
   CountClasses() = default;
   // Of feeds with the shapes and LoDs of a run. A dense feed counts by dim 0 if `varies` says so.
   CountClasses(const FeedMetas& feeds, const std::vector<bool>& varies);
-  // With these members classes() and counts().
+  // With these classes() and counts().
   CountClasses(std::vector<std::vector<size_t>> classes, std::vector<int64_t> counts)
       : classes_(std::move(classes)), counts_(std::move(counts)) {}
 

@@ -59,9 +59,9 @@ class SentencePairs {
   SentencePairs(const std::vector<TokenizedDocument>* documents,
                 const SentencePairOptions& options);
 
-  // Consecutive sentences of a document: as many as have room, but at least those that the task
-  // needs, so tokens may have to be cut. Each sentence is in a chunk; where few sentences are left
-  // at the end of a document, the last chunk overlaps the chunk before.
+  // Consecutive sentences of a document: as many sentences as have room, but at least as many as
+  // the task needs, so tokens may have to be cut. Each sentence is in a chunk; where few sentences
+  // are left at the end of a document, the last chunk overlaps the chunk before.
   int64_t chunks() const { return static_cast<int64_t>(chunks_.size()); }
   // The documents that are in no chunk, since they have too few sentences.
   int64_t documents_left_out() const { return documents_left_out_; }
@@ -70,8 +70,8 @@ class SentencePairs {
   // The most segments of a chunk.
   int64_t segments() const;
 
-  // Draws the task for a chunk: each class is equally likely (for kReordering: each number of
-  // segments that the chunk has sentences for, and each permutation of them).
+  // Draws the task for a chunk: each class is equally likely (for kReordering: each possible number
+  // of segments, and each permutation of the segments).
   LabelledSegments Draw(int64_t chunk, RandomDraws* random) const;
 
  private:

@@ -44,9 +44,9 @@ class TokenVocabulary {
   // size below 4 and a count below 1; for pieces also for a count above 1, and the Errors of Learn.
   static TokenVocabulary Of(std::span<const std::string> texts, TokenKind kind, int64_t size,
                             int64_t least_count);
-  // Reads the files of a side from a directory, where they are as Files returns them. Throws an
-  // Error that names the file: kNotFound and kIo as ReadFile; kDataLoss if it is no such file, if a
-  // token is there twice, and if the two files of pieces don't have the same ones.
+  // Reads the files of a side from a directory, which are as Files returns them. Throws an Error
+  // that names the file: kNotFound and kIo as ReadFile; kDataLoss if the file has another format,
+  // if a token is there twice, and if the two files of pieces have different pieces.
   static TokenVocabulary Load(const std::string& directory, std::string_view side);
 
   TokenKind kind() const { return kind_; }
@@ -68,7 +68,7 @@ class TokenVocabulary {
  private:
   TokenVocabulary(TokenKind kind, std::vector<std::string> tokens,
                   std::optional<WordPieces> pieces = std::nullopt);
-  // The opposite of Text, for pieces without them.
+  // The inverse of Text. A vocabulary of pieces is returned without pieces_.
   static TokenVocabulary Parse(std::string_view text, const std::string& source);
 
   TokenKind kind_;
@@ -77,8 +77,8 @@ class TokenVocabulary {
   std::unordered_map<std::string, int64_t> ids_;
 };
 
-// Returns a checksum of the tokens of both sides, their ids and, for pieces, how texts are cut into
-// them: the CRC-32 of TokenVocabulary::Files, as text.
+// Returns a checksum of the tokens of both sides, their ids and, for pieces, the rules for cutting
+// texts: the CRC-32 of TokenVocabulary::Files, as text.
 std::string VocabularyChecksum(const TokenVocabulary& source, const TokenVocabulary& target);
 
 }  // namespace skiff::text

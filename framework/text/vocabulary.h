@@ -29,8 +29,8 @@ class Vocabulary {
  public:
   // The token tokens[i] has the id i. If a token is there twice, as in published vocabularies, Find
   // returns the token's last id, as other tokenizers do. `source` begins messages. Throws Error:
-  // kDataLoss if there are no tokens, or for one that is empty, no valid UTF-8, or has a tab or
-  // line end in it; kNotFound if a special token is missing.
+  // kDataLoss if there are no tokens, or a token is empty, is no valid UTF-8, or has a tab or line
+  // end; kNotFound if a special token is missing.
   explicit Vocabulary(std::vector<std::string> tokens, const std::string& source = "vocabulary");
 
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
