@@ -377,9 +377,9 @@ struct MaxUnpool2dOptions {
   std::optional<Extent2d> output_size = {};  // undefined: follows from the other options
 };
 // Puts x [N, C, H, W] back to the pixels that MaxPool2dWithIndex has taken, among zeros:
-// [N, C, H', W'], H' = (H - 1) · stride - 2 · padding + kernel or output_size. If several elements of a
-// channel name the same pixel, the last element remains, and only that element gets the gradient.
-// An index outside the image is an Error (kOutOfRange) of the run.
+// [N, C, H', W'], H' = (H - 1) · stride - 2 · padding + kernel or output_size. If several elements
+// of a channel name the same pixel, the last element remains, and only that element gets the
+// gradient. An index outside the image is an Error (kOutOfRange) of the run.
 Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool2dOptions& options,
                      Site site = Site::current());
 
