@@ -62,8 +62,8 @@ struct TransformerDecoderOptions {
 //   z + drop(fc_1(act(fc_0(norm(z)))))
 //
 // as in GPT-2. With rotary, gated, norm = "rms_norm", act = "swish", normalize_first and
-// bias_attr = false it is Llama's. Parameters have the names of TransformerEncoder: the names of layer
-// i begin with <name>_layer_<i>. The attention to the memory is called _cross_att, and its
+// bias_attr = false it is Llama's. Parameters have the names of TransformerEncoder: the names of
+// layer i begin with <name>_layer_<i>. The attention to the memory is called _cross_att, and its
 // normalisation post_cross_att or pre_cross_att; the scales of RmsNorm end in _rms_norm_scale.
 //
 // attention.h shows how a program generates token by token with a cache. Each run projects the

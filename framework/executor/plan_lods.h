@@ -45,7 +45,7 @@ class PlanLoDs {
 
   // Lets the values of each group share one LoD, which Set changes.
   void Bind(ValueTensors* values) const;
-  // Exchanges the LoDs of the groups for `lods`.
+  // Swaps the LoDs of the groups with `lods`.
   void Set(RunLoDs* lods);
   // Appends the offsets of all groups in this run, each level as the number of its offsets and then
   // the offsets.

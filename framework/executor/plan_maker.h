@@ -13,7 +13,7 @@
 
 namespace skiff {
 
-// The feeds and fetches that a plan is made for.
+// The feeds, fetches and segment that a plan is made for.
 struct PlanRequest {
   FeedMetas feeds;           // for a capacity, widened to it
   const FetchList& fetches;  // of the user

@@ -1,5 +1,5 @@
-// The rows (dim 0) of the values of a plan for a capacity, in each run: affine forms, such as 12 *
-// tokens or tokens_a + tokens_b, of the counts that are known when the run starts.
+// The rows (dim 0) of the values of a plan for a capacity, in each run: affine forms of the counts
+// that are known when the run starts, such as 12 * tokens or tokens_a + tokens_b.
 #pragma once
 
 #include <cstddef>
