@@ -1,7 +1,7 @@
 // Functions of one variable, element by element, and softmax. Each output has shape and dtype of x.
 //
-// Defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has
-// another one, Fluid's: docs/changes.md. What all layers throw: layers.h.
+// Where PyTorch and PaddlePaddle 2 agree on a default, the layer has this default, even if the op
+// has Fluid's: docs/changes.md. Errors of all layers: layers.h.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Attention, with its projections, and what it needs to know of positions.
+// Attention, with its projections, positions of tokens and caches of keys and values.
 //
 // A program that generates a sequence keeps the keys and values of earlier tokens in a cache, so
 // that each run computes the new tokens alone:
@@ -17,8 +17,8 @@
 //       Gpt(ids, layers::TokenPositions(ids, {.start = length, .limit = 64}),
 //           layers::KeyValueCache({.layers = 4, .capacity = 64, .width = 128}));
 //
-// Both programs use the parameters of one scope. They have the same names if the layers of both
-// have names, or if both make them in the same order.
+// Both programs use the parameters of one scope. Parameters have the same names if the layers of
+// both programs have names, or if both programs make the layers in the same order.
 #pragma once
 
 #include <cstdint>
@@ -51,9 +51,9 @@ struct PositionEmbeddingOptions {
   DType dtype = DType::kFloat32;
   std::string name = {};
 };
-// The vectors of the positions of the tokens [N, L, …], rows of a table that is learned:
-// [N, L, width]. Throws what Embedding throws. A run throws an Error (kOutOfRange) for a position
-// that has no row.
+// The vectors of the positions of the tokens [N, L, …], rows of a table that is learned: [N, L,
+// width]. Throws the Errors of Embedding. A run throws an Error (kOutOfRange) for a position that
+// has no row.
 Variable PositionEmbedding(const Variable& tokens, const PositionEmbeddingOptions& options,
                            Site site = Site::current());
 
@@ -92,32 +92,33 @@ struct KeyValueCacheOptions {
 };
 // Returns the keys and the values of each layer, [sequences, capacity, width]: persistable
 // variables <name>_<layer>_keys and _values, for AttentionOptions and TransformerDecoderOptions.
-// What is in them counts up to the length that the caller knows, so a new sequence begins with
-// positions from 0, and nothing needs to be cleared. Throws an Error (kInvalidArgument) for a size
-// below 1, and what CreatePersistable throws.
+// Only the caller knows how much of a cache is in use. So a new sequence begins with positions from
+// 0, and nothing needs to be cleared. Throws an Error (kInvalidArgument) for a size below 1, and
+// the Errors of CreatePersistable.
 std::vector<Variable> KeyValueCache(const KeyValueCacheOptions& options,
                                     Site site = Site::current());
-// Writes x [N, L, …] into a cache [N, capacity, …], in place, from the positions [N, L] on, which
-// are those of TokenPositions: one after the other in each sequence. Returns the cache. An op of
-// Skiff's own. The first position counts, and is clamped to [0, capacity - L].
+// Writes x [N, L, …] into a cache [N, capacity, …], in place, at the positions [N, L] of
+// TokenPositions, which are consecutive in each sequence. Returns the cache. An op of Skiff's own.
+// The first position counts, and is clamped to [0, capacity - L].
 Variable WriteToCache(const Variable& cache, const Variable& x, const Variable& positions,
                       Site site = Site::current());
 
 struct AttentionOptions {
   int64_t heads = 1;
-  int64_t width = 0;  // of all heads together; 0: that of the queries
-  // Query i of Lq sees the keys up to i + Lk - Lq alone: a token sees itself and those before it.
+  int64_t width = 0;  // of all heads together; 0: the width of the queries
+  // Query i of Lq sees the keys up to i + Lk - Lq alone: a token sees itself and earlier tokens.
   bool causal = false;
-  // Of weights, with upscale_in_train: the others are divided by 1 - dropout in training.
+  // Of weights, with upscale_in_train: the weights that remain are divided by 1 - dropout in
+  // training.
   float dropout = 0.0f;
   bool is_test = false;
   // Added to the scores, so -1e9 hides a key: [N, heads, Lq, Lk], any of them but Lk may be 1.
   // Undefined: none. PaddingMask makes one. One that wants a gradient gets it, but is in the way of
   // fuse_attention.
   Variable mask = {};
-  // [N], int64: how many keys of each sequence are seen, the first ones. Undefined: all. Saves the
-  // work that a mask would hide. A sequence with 0 keys gives zeros, where a mask that hides all of
-  // them gives their mean.
+  // [N], int64: how many keys, the first keys of each sequence, are seen. Undefined: all. Saves the
+  // work that a mask would hide. A sequence with 0 keys gives zeros; a mask that hides all keys
+  // gives the mean.
   Variable key_lengths = {};
   // Turns queries and keys by RotaryEmbedding. Only for one input.
   bool rotary = false;
@@ -125,9 +126,9 @@ struct AttentionOptions {
   bool rotary_interleaved = false;  // as in RotaryEmbeddingOptions
   // [N, L], int64: for rotary and for the cache alone; undefined: 0 to L - 1.
   Variable positions = {};
-  // Keys and values of earlier tokens (KeyValueCache): two variables, or none. Those of x are
-  // written behind them, at `positions`, which must be set, and a token sees all up to its own
-  // position. Only for one input, and without key_lengths.
+  // Keys and values of earlier tokens (KeyValueCache): two variables, or none. The keys and values
+  // of x are written behind the earlier tokens, at `positions`, which must be set, and a token sees
+  // all tokens up to its own position. Only for one input, and without key_lengths.
   std::vector<Variable> cache = {};
   // One matrix projects to queries, keys and values at once. Only for one input.
   bool packed = false;

@@ -21,8 +21,8 @@ struct AttentionDecoderOptions {
   Variable initial_hidden = {};  // [sequences, size]; undefined: zeros
   Variable initial_cell = {};    // of lstm, the same
   float forget_bias = 0.0f;      // of lstm: added to the forget gate before its sigmoid
-  // [what a step reads, 3 · size], and of lstm [what a step reads and size, 4 · size], since it has
-  // the state behind that, as LstmUnit does.
+  // Of gru: [width, 3 · size], where width is the width of a step's inputs. Of lstm: [width + size,
+  // 4 · size], since the state follows the inputs, as in LstmUnit.
   ParamAttr param_attr = {};
   ParamAttr hidden_attr = {};  // of gru, for the state: [size, 3 · size]
   BiasAttr bias_attr = {};
@@ -40,12 +40,12 @@ struct AttentionDecoderStates {
   Variable weights = {};
 };
 // The states of a decoder that reads `words`, [rows, …] and ragged. In each step it attends to the
-// tokens of its sentence: `encoded`, [tokens, …], has as many sequences as `words`, and `keys`,
-// [tokens, …], are what its tokens are found by. The context is the mean of `encoded`, weighted by
-// the softmax of the scores (Bahdanau, Cho, Bengio 2015; Luong, Pham, Manning 2015).
+// tokens of its sentence: `encoded`, [tokens, …], has as many sequences as `words`, and the scores
+// compare the state with `keys`, [tokens, …]. The context is the mean of `encoded`, weighted by the
+// softmax of the scores (Bahdanau, Cho, Bengio 2015; Luong, Pham, Manning 2015).
 //
-// An op of Skiff's own. It does what a DynamicRnn of SequenceAttention and GruUnit or LstmUnit
-// does, with the same parameters, in less time. Throws an Error (kInvalidArgument) for another
+// An op of Skiff's own, which computes the same as a DynamicRnn of SequenceAttention and GruUnit or
+// LstmUnit, with the same parameters, in less time. Throws an Error (kInvalidArgument) for another
 // cell, score or attends, for an initial_cell or forget_bias of gru, and if shapes don't fit.
 AttentionDecoderStates AttentionDecoder(const Variable& words, const Variable& encoded,
                                         const Variable& keys,

@@ -1,8 +1,8 @@
 // Beam search, as Fluid's programs have it: a loop whose hypotheses are the rows of ragged
-// variables. What all layers throw: layers.h.
+// variables. Errors of all layers: layers.h.
 //
-// The loop keeps ids and scores in arrays, an element for each step; element 0 is what the search
-// begins with, one row for each source: [sources, 1] with the LoD [[0, 1, …], [0, 1, …]].
+// The loop keeps ids and scores in arrays, an element for each step; the search begins with element
+// 0, one row for each source: [sources, 1] with the LoD [[0, 1, …], [0, 1, …]].
 //
 //   layers::While loop(goes_on);
 //   loop.Body([&] {
@@ -35,18 +35,19 @@ struct BeamSearchOptions {
   int64_t beam_size = 0;       // the most hypotheses of a source; must be set
   int64_t end_id = 0;          // that ends a hypothesis
   int64_t level = 0;           // of the LoD of the scores, whose sequences are the sources
-  bool is_accumulated = true;  // scores are those of whole hypotheses; else probabilities of ids
+  bool is_accumulated = true;  // scores of whole hypotheses; else probabilities of ids
 };
 struct BeamSelection {
-  Variable ids = {};  // [selected, 1]; two LoD levels: hypotheses of a source, what continues each
+  Variable ids = {};      // [selected, 1]; two LoD levels: by source, by hypothesis
   Variable scores = {};   // [selected, 1], with the same LoD
   Variable parents = {};  // [selected], int32: the hypothesis that each continues
 };
-// Selects the best continuations of the hypotheses of each source. A hypothesis has its last id and
-// its score in a row of last_ids and last_scores [hypotheses, 1], and continues with one of the ids
-// [hypotheses, candidates]; undefined ids: 0, 1, … One that has ended goes on with end_id alone and
-// keeps its score. A source whose selected hypotheses have all ended before gets none any more. In
-// the body of a loop only a run tells how many rows there are. No gradient flows.
+// Selects the best continuations of the hypotheses of each source. A row of last_ids and
+// last_scores [hypotheses, 1] has the last id and the score of a hypothesis, which continues with
+// one of the ids [hypotheses, candidates]; undefined ids: 0, 1, … A hypothesis that has ended goes
+// on with end_id alone and keeps the score. A source whose selected hypotheses have all ended
+// before gets none any more. In the body of a loop only a run tells how many rows there are. No
+// gradient flows.
 BeamSelection BeamSearch(const Variable& last_ids, const Variable& last_scores, const Variable& ids,
                          const Variable& scores, const BeamSearchOptions& options,
                          Site site = Site::current());
@@ -55,9 +56,9 @@ struct BeamSentences {
   Variable ids = {};     // [ids]; two LoD levels: the hypotheses of a source, the ids of each
   Variable scores = {};  // [ids], with the same LoD: of a hypothesis up to each id
 };
-// Returns the hypotheses of each source, the best one first, of arrays of what BeamSearch has
-// selected. Their ids begin with those of element 0; the end is there once. The ops that follow are
-// planned when the number of ids is known.
+// Returns the hypotheses of each source, the best hypothesis first, of arrays of BeamSearch's
+// selections. The ids of a hypothesis begin with element 0 of the array; end_id is there once. The
+// ops that follow are planned when the number of ids is known.
 BeamSentences BeamSearchDecode(const Variable& ids, const Variable& scores,
                                const BeamSearchOptions& options, Site site = Site::current());
 

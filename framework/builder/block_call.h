@@ -12,7 +12,7 @@
 
 namespace skiff {
 
-// The variables of outer blocks that a block uses, in the order in which its ops name them.
+// The variables of outer blocks that a block uses, in the order of its ops.
 struct BlockUses {
   std::vector<std::string> reads;  // as they are when the block begins
   std::vector<std::string> writes;
@@ -24,11 +24,11 @@ BlockUses UsesOutside(const Block& block);
 Block* BuildBlock(const std::function<void()>& build);
 
 // Appends the op that runs `body` as long as `condition` is true. Throws an Error
-// (kInvalidArgument) if the body doesn't assign to it.
+// (kInvalidArgument) if the body doesn't assign to the condition.
 void AppendWhile(const LayerCall& call, const Variable& condition, const Block& body);
 
-// Throws an Error (kInvalidArgument) unless x may become what `to` is: of the same dtype and dims,
-// as far as these are known. `what_x` and `what_to` stand before the names.
+// Throws an Error (kInvalidArgument) unless x and `to` have the same dtype and, as far as known,
+// the same dims. In the message, `what_x` and `what_to` precede the names.
 void EnforceSame(const LayerCall& call, std::string_view what_x, const Variable& x,
                  std::string_view what_to, const Variable& to);
 

@@ -1,5 +1,5 @@
-// Where the layer functions of this thread append, and how they mark ops: what program_guard.h and
-// current_block.h get and set.
+// Where the layer functions of this thread append ops, and how the functions mark ops.
+// program_guard.h and current_block.h get and set this state.
 #pragma once
 
 #include <cstdint>

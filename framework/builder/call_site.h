@@ -9,9 +9,9 @@
 
 namespace skiff {
 
-// While one exists, layers that this thread calls name its file and line instead of the source
-// location that they are given: bindings for other languages name the caller's script. Guards nest
-// like the C++ scopes that hold them.
+// While a guard exists, layers called by this thread name the guard's file and line instead of the
+// given source location: bindings for other languages name the caller's script. Guards nest like
+// the C++ scopes that hold them.
 class CallSiteGuard {
  public:
   CallSiteGuard(std::string file, int32_t line);
@@ -24,7 +24,7 @@ class CallSiteGuard {
   const CreationSite* previous_;
 };
 
-// Returns the site of the innermost guard of this thread; without one, that of `location`.
+// Returns the site of the innermost guard of this thread; without a guard, the site of `location`.
 CreationSite SiteOf(const std::source_location& location);
 // Returns the same as text: "net.cc:12".
 std::string SiteText(const std::source_location& location);

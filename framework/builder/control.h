@@ -1,5 +1,4 @@
-// Comparisons, logic and counters: what conditions are made of. What all layers throw:
-// layers.h.
+// Comparisons, logic and counters, for conditions. Errors of all layers: layers.h.
 #pragma once
 
 #include <source_location>
@@ -16,8 +15,8 @@ Variable LessThan(const Variable& x, const Variable& y, Site site = Site::curren
 Variable LessEqual(const Variable& x, const Variable& y, Site site = Site::current());
 Variable GreaterThan(const Variable& x, const Variable& y, Site site = Site::current());
 Variable GreaterEqual(const Variable& x, const Variable& y, Site site = Site::current());
-// The same with a number, which is taken in the dtype of x. They throw an Error (kInvalidArgument)
-// if the dtype is one of whole numbers and the number isn't whole.
+// The same with a number, which is taken in the dtype of x. All throw an Error (kInvalidArgument)
+// if the variable has whole numbers and the number isn't whole.
 Variable Equal(const Variable& x, double y, Site site = Site::current());
 Variable NotEqual(const Variable& x, double y, Site site = Site::current());
 Variable LessThan(const Variable& x, double y, Site site = Site::current());

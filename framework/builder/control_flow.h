@@ -1,4 +1,4 @@
-// Loops and branches. What all layers throw: layers.h.
+// Loops and branches. Errors of all layers: layers.h.
 //
 //   // The smallest power of 2 that is at least n.
 //   auto results = layers::WhileLoop(
@@ -7,10 +7,8 @@
 //       {layers::FillConstant({1}, DType::kFloat32, 1.0)});
 //
 // The functions are called once, while the program is built: they append the ops of a block. A
-// block sees the variables around it; what it makes is gone when it ends, but for its results.
-// Gradients flow through all of these. An IfElse, whose rows depend on data, must be the last of
-// them in a program that is trained: what runs before it has no gradient of its own
-// (docs/loops.md).
+// block sees the variables around it; except for its results, the block's variables are gone at its
+// end. Gradients flow through all loops and branches.
 #pragma once
 
 #include <functional>
@@ -26,33 +24,33 @@ using Variables = std::vector<Variable>;
 
 namespace layers {
 
-// Calls body(v) as long as condition(v), one bool, is true; v is at first `initial`, then what body
-// has returned. Returns the last v. Throws an Error (kInvalidArgument) if `initial` is empty or
-// body returns another number of variables, or one of another dtype or shape. A run throws an Error
-// (kOutOfRange) after CompileOptions::max_loop_iterations iterations.
+// Calls body(v) as long as condition(v), one bool, is true; v is at first `initial`, then the
+// result of the last call. Returns the last v. Throws an Error (kInvalidArgument) if `initial` is
+// empty or body returns another number of variables, or a variable of another dtype or shape. A run
+// throws an Error (kOutOfRange) after CompileOptions::max_loop_iterations iterations.
 Variables WhileLoop(const std::function<Variable(const Variables&)>& condition,
                     const std::function<Variables(const Variables&)>& body,
                     const Variables& initial, Site site = Site::current());
 
-// Returns what `if_true` returns if `condition`, one bool, is true, else what `if_false` returns.
-// Only the ops of one of them run. Throws an Error (kInvalidArgument) if they return different
+// Returns the results of `if_true` if `condition`, one bool, is true, else of `if_false`. Only the
+// ops of this branch run. Throws an Error (kInvalidArgument) if the branches return different
 // numbers of variables.
 Variables Cond(const Variable& condition, const std::function<Variables()>& if_true,
                const std::function<Variables()>& if_false, Site site = Site::current());
 
-// Returns what the first branch returns whose condition is true, else what `otherwise` returns.
-// Throws an Error (kInvalidArgument) if there is no branch, and what Cond throws.
+// Returns the results of the first branch whose condition is true, else of `otherwise`. Throws an
+// Error (kInvalidArgument) if there is no branch, and the Errors of Cond.
 Variables Case(const std::vector<std::pair<Variable, std::function<Variables()>>>& branches,
                const std::function<Variables()>& otherwise, Site site = Site::current());
 
-// Returns what the branch with the number `index`, one int32 or int64, returns, else what
-// `otherwise` returns. Throws what Case throws.
+// Returns the results of the branch with the number `index`, one int32 or int64, else of
+// `otherwise`. Throws the Errors of Case.
 Variables SwitchCase(const Variable& index,
                      const std::vector<std::pair<int64_t, std::function<Variables()>>>& branches,
                      const std::function<Variables()>& otherwise, Site site = Site::current());
 
-// One of several blocks that assign to variables outside (AssignTo): that of the first case whose
-// condition, one bool, is true, else the default.
+// Runs one of several blocks that assign to variables outside (AssignTo): the block of the first
+// case with a true condition (one bool), else the default.
 //
 //   Switch choose;
 //   choose.Case(layers::LessThan(step, warmup), [&] { layers::AssignTo(slow, rate); });
@@ -60,7 +58,7 @@ Variables SwitchCase(const Variable& index,
 class Switch {
  public:
   explicit Switch(Site site = Site::current()) : site_(site) {}
-  // Throw an Error (kInvalidArgument) after Default, and what `body` throws. Default needs a case
+  // Throw an Error (kInvalidArgument) after Default, and the Errors of `body`. Default needs a case
   // before it.
   void Case(const Variable& condition, const std::function<void()>& body);
   void Default(const std::function<void()>& body);
@@ -84,9 +82,9 @@ class IfElse {
  public:
   explicit IfElse(const Variable& mask, Site site = Site::current());
   // Each must be called once. `body` returns variables with a row for each of its rows. Throws an
-  // Error (kInvalidArgument) if it is called twice or has no Input, and what `body` throws; it is
-  // then as if it hadn't been called. A batch may have no rows for one of the blocks: ops that
-  // refuse tensors without rows, such as ReduceMax over them, throw then.
+  // Error (kInvalidArgument) if it is called twice or has no Input, and the Errors of `body`; a
+  // call that throws has no effect. A batch may have no rows for one of the blocks: ops that refuse
+  // tensors without rows, such as ReduceMax over them, throw then.
   void IfTrue(const std::function<Variables()>& body);
   void IfFalse(const std::function<Variables()>& body);
   // Returns the rows of x, which has as many as the mask, that the block works on. Throws an Error
@@ -99,7 +97,7 @@ class IfElse {
  private:
   struct Rows {
     Variable of;        // the variable that was split
-    Variable parts[2];  // those where the mask is false, and true
+    Variable parts[2];  // the rows where the mask is false, and true
   };
 
   void Build(bool value, const std::function<Variables()>& body);
@@ -113,7 +111,7 @@ class IfElse {
   bool is_built_[2] = {false, false};
 };
 
-// A loop as Fluid's programs have it: the body assigns to variables outside (AssignTo), among them
+// A loop as Fluid's programs have it: the body assigns to variables outside (AssignTo), including
 // the condition. A variable that is made as a constant, such as a first state, is marked
 // stop_gradient: undo that (StopGradient(false)) if a gradient is to flow through it.
 //
@@ -126,7 +124,7 @@ class While {
  public:
   explicit While(const Variable& condition, Site site = Site::current());
   // Must be called once. Throws an Error (kInvalidArgument) if the body doesn't assign to the
-  // condition, and what body throws; the loop is then not there.
+  // condition, and the Errors of `body`; the loop is then not there.
   void Body(const std::function<void()>& body);
 
  private:
@@ -134,7 +132,7 @@ class While {
   Site site_;
 };
 
-// Makes `to`, of this block or one around it, what x is now.
+// Assigns the current value of x to `to`, a variable of this block or of a block around it.
 void AssignTo(const Variable& x, const Variable& to, Site site = Site::current());
 
 }  // namespace layers

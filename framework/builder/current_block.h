@@ -14,7 +14,7 @@ namespace skiff {
 // The block of the main program that layers append to: its root, unless a BlockGuard is open.
 Block& CurrentBlock();
 
-// Makes `block`, one of the default main program, the current block.
+// Makes `block`, a block of the default main program, the current block.
 class BlockGuard {
  public:
   // Throws an Error (kInvalidArgument) if `block` isn't of the default main program.

@@ -24,8 +24,8 @@ Variable Data(const std::string& name, const std::vector<int64_t>& dims,
               std::source_location site = std::source_location::current());
 
 // Returns a parameter that no layer makes, in the root block of both programs; Fluid's
-// create_parameter. Without an initializer in `attr` it gets Xavier's. A parameter that exists by
-// that name is shared. Throws an Error (kInvalidArgument) if it exists with other dims or another
+// create_parameter. Without an initializer in `attr` it gets Xavier's. An existing parameter of the
+// same name is shared. Throws an Error (kInvalidArgument) if it exists with other dims or another
 // dtype, or if a dim is below 1. Layers use the result through ParamAttr::shared.
 Variable CreateParameter(const std::vector<int64_t>& dims, DType dtype = DType::kFloat32,
                          const ParamAttr& attr = {},

@@ -35,28 +35,29 @@ class DynamicRnn {
   explicit DynamicRnn(const std::string& name = {}, Site site = Site::current());
 
   // Calls `body` once, to build the ops of a step. Throws an Error (kInvalidArgument) if it has
-  // been called before, if there is no StepInput, if a memory has no UpdateMemory, and what `body`
-  // throws; the layer is then not there. A run throws one if the sequences of two step inputs have
-  // different lengths.
+  // been called before, if there is no StepInput or if a memory has no UpdateMemory, and the Errors
+  // of `body`; the layer is then not there. A run throws an Error if the sequences of two step
+  // inputs have different lengths.
   void Body(const std::function<void()>& body);
 
   // The following throw an Error (kInvalidArgument) outside of Body, and in a block inside it. All
-  // but the first StepInput throw one before there is a StepInput.
+  // except the first StepInput throw an Error before there is a StepInput.
 
   // Returns the rows of the step of x, which is ragged. All step inputs of the layer have the LoD
   // of the first one.
   Variable StepInput(const Variable& x);
-  // Returns of x, with a row or a sequence for each sequence of the step inputs, those of the
-  // sequences that haven't ended.
+  // x has a row or a sequence for each sequence of the step inputs. Returns the rows or sequences
+  // for the sequences that haven't ended.
   Variable StaticInput(const Variable& x);
-  // Returns what UpdateMemory has set in the step before, of the sequences that haven't ended; in
-  // the first step `initial`, which has a row for each sequence, in their order in the batch.
+  // Returns the rows of the memory that the step before has set (UpdateMemory), of the sequences
+  // that haven't ended; in the first step `initial`, which has a row for each sequence of the
+  // batch, in order.
   Variable Memory(const Variable& initial);
   // The same with [sequences, dims…] of `value` as the initial state.
   Variable Memory(const std::vector<int64_t>& dims, float value = 0.0f,
                   DType dtype = DType::kFloat32);
-  // Throws an Error (kInvalidArgument) if `memory` isn't one of this layer's, is updated twice, or
-  // has another dtype or other dims than `next`.
+  // Throws an Error (kInvalidArgument) if `memory` isn't a memory of this layer, is updated twice,
+  // or has another dtype or other dims than `next`.
   void UpdateMemory(const Variable& memory, const Variable& next);
   // Makes x, of the body, an output of the layer.
   void StepOutput(const Variable& x);

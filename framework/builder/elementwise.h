@@ -1,4 +1,4 @@
-// Arithmetic element by element, with broadcasting. What all layers throw: layers.h.
+// Arithmetic element by element, with broadcasting. Errors of all layers: layers.h.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ Variable ElementwisePow(const Variable& x, const Variable& y, const ElementwiseO
 // The largest integer that is no more than x / y.
 Variable ElementwiseFloordiv(const Variable& x, const Variable& y, const ElementwiseOptions& = {},
                              Site site = Site::current());
-// The same with a number, which is taken in the dtype of x: ElementwiseMax(x, 0.0). They throw an
-// Error (kInvalidArgument) if the dtype is one of whole numbers and the number isn't whole.
+// The same with a number, which is taken in the dtype of x: ElementwiseMax(x, 0.0). All throw an
+// Error (kInvalidArgument) if the variable has whole numbers and the number isn't whole.
 Variable ElementwiseMax(const Variable& x, double y, Site site = Site::current());
 Variable ElementwiseMin(const Variable& x, double y, Site site = Site::current());
 Variable ElementwiseMod(const Variable& x, double y, Site site = Site::current());

@@ -6,11 +6,11 @@
 
 namespace skiff {
 
-// Sets `value`, a float, and where that loses what `dtype` could hold also `str_value`, which the
-// op prefers.
+// Sets the attribute `value`, a float. If a float holds fewer digits than `dtype`, also sets
+// `str_value`, which the op prefers.
 void SetFillValue(Op* op, DType dtype, double value);
 
-// Returns whether the dtype is one of floats or the number whole.
+// Returns whether the dtype has floats or the number is whole.
 bool MayHold(DType dtype, double number);
 
 }  // namespace skiff

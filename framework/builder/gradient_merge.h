@@ -5,8 +5,8 @@
 
 namespace skiff {
 
-// Persistable int64 [1]: how many updates were skipped because a gradient wasn't finite. That of a
-// second program of a startup program is called <name>_<n>.
+// Persistable int64 [1]: how many updates were skipped because a gradient wasn't finite. The
+// counter of a second program of a startup program is called <name>_<n>.
 inline constexpr const char* kSkippedUpdates = "@SKIPPED_UPDATES@";
 
 struct GradientMerge {

@@ -1,4 +1,4 @@
-// Clipping and regularization of gradients as ops: what an optimizer does before its updates.
+// Clipping and regularization of gradients as ops, before the updates of an optimizer.
 #pragma once
 
 #include <source_location>
@@ -25,16 +25,16 @@ Variable SquaredGlobalNorm(const std::vector<NamedGradient>& gradients,
                            const std::source_location& site);
 
 // Replaces the two-byte gradients that clipping or regularization will read, or with `all` every
-// two-byte gradient, by float32 ones.
+// two-byte gradient, by float32 gradients.
 void AppendWidening(const GradientClip& clip, const Regularizer& fallback, bool all,
                     std::vector<NamedGradient>* gradients, const std::source_location& site);
 
-// Appends the clipping ops and replaces the gradients by the clipped ones, except those of
-// parameters whose attribute says need_clip = false. Throws an Error (kInvalidArgument) if that is
-// so for all. `squared_norm` is the SquaredGlobalNorm of the gradients if it has been computed
-// already.
-// `unscale`, if defined, is a float32 [1] by which all gradients are multiplied first, clipped or
-// not: one over a loss scale. `squared_norm` is that before.
+// Appends the clipping ops and replaces the gradients by the clipped gradients, except for
+// parameters whose ParamAttr says need_clip = false. Throws an Error (kInvalidArgument) if all
+// parameters are exempt. `squared_norm` is the SquaredGlobalNorm of the gradients if it has been
+// computed already. `unscale`, if defined, is a float32 [1] by which all gradients are multiplied
+// first, clipped or not: one over a loss scale. `squared_norm` is the norm before the
+// multiplication.
 void AppendClip(const GradientClip& clip, std::vector<NamedGradient>* gradients,
                 const std::source_location& site, const Variable& squared_norm = {},
                 const Variable& unscale = {});

@@ -26,7 +26,7 @@ class Initializer {
   MakeOp make_;
 };
 
-// Fan-in and fan-out, if not given, are those of Fluid: dims [i, o] give i and o; filters
+// Fan-in and fan-out, if not given, are computed as in Fluid: dims [i, o] give i and o; filters
 // [o, i, k…] give i·Πk and o·Πk; a vector gives its length for both. A seed of 0 is the program's.
 namespace initializer {
 

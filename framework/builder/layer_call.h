@@ -19,7 +19,7 @@ namespace internal {
 
 class LayerCall {
  public:
-  // `name`: of this layer; empty: <type>_<n>. Appends to the default programs of the moment.
+  // `name`: of this layer; empty: <type>_<n>. Appends to the current default programs.
   LayerCall(std::string_view type, std::string_view name, const std::source_location& site);
 
   const std::string& name() const { return name_; }
@@ -42,16 +42,16 @@ class LayerCall {
   // Returns the name of a new variable for an output that only the gradient op reads.
   std::string NewSavedOutput() const;
   // Returns a parameter <layer>.<suffix>_<n>, or attr.name, in the root of both programs, with its
-  // initializer in the startup program; or attr.shared. One that exists is shared. Throws an Error:
-  // kInvalidArgument if it exists with other dims or another dtype, if a dim is below 1, or if
-  // attr.shared isn't a parameter of the program or comes with other settings.
+  // initializer in the startup program; or attr.shared. An existing parameter is shared. Throws an
+  // Error: kInvalidArgument if the parameter exists with other dims or another dtype, if a dim is
+  // below 1, or if attr.shared isn't a parameter of the program or comes with other settings.
   Variable CreateParameter(const ParamAttr& attr, std::string_view suffix,
                            std::vector<int64_t> dims, DType dtype,
                            const Initializer& default_initializer) const;
 
   // Appends the op with creation site, name scope and role, and infers the shapes of its outputs.
-  // Integer attributes get the width that the op declares. Throws an Error (kInvalidArgument) if
-  // one doesn't fit, and what InferOp throws; the op and the outputs that this call made for it are
+  // Integer attributes get the width that the op declares. Throws an Error (kInvalidArgument) if an
+  // attribute doesn't fit, and the Errors of InferOp; the op and the outputs made by this call are
   // then gone again.
   Op* Append(Op op) const;
   // Does the same for an op with one output in `slot`, makes that output and returns it.
@@ -76,15 +76,15 @@ class LayerCall {
 using internal::LayerCall;
 
 // Returns a persistable variable of both programs that isn't a parameter (counters, accumulators,
-// learning rates), filled with `value` by the startup program, or by what `first` makes. One that
-// exists is shared. Throws an Error (kInvalidArgument) if its dims or its dtype differ.
+// learning rates), filled by the startup program with `value` or as `first` says. An existing
+// variable is shared. Throws an Error (kInvalidArgument) if it has other dims or another dtype.
 Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
                            double value, const std::source_location& site);
 Variable CreatePersistable(const std::string& name, const std::vector<int64_t>& dims, DType dtype,
                            const Initializer& first, const std::source_location& site);
 
-// Return a name for a persistable that the default main program is to have for itself: no variable
-// of it has the name, and none of the startup program, which other main programs may share. The
+// Return a name for a persistable of the default main program alone: no variable of this program
+// has the name, and no variable of the startup program, which other main programs may share. The
 // first returns <prefix>_<n>; the second returns `name` itself if it is free.
 std::string UniquePersistableName(std::string_view prefix);
 std::string OwnPersistableName(std::string_view name);

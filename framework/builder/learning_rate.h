@@ -46,8 +46,8 @@ using Site = std::source_location;
 // steps or epochs, model_width, a factor of decay (gamma, decay_rate), a factor of lengths or a
 // divisor isn't positive, or if a rate or a number that follows from the options isn't finite.
 
-// Returns a persistable learning_rate_<n>, which the startup program sets. It keeps its value until
-// somebody assigns another one to it in the scope (training::SetLearningRate). Throws an Error
+// Returns a persistable learning_rate_<n>, which the startup program sets. The value stays until
+// somebody assigns another value in the scope (training::SetLearningRate). Throws an Error
 // (kInvalidArgument) if the value is negative or not finite.
 Variable Constant(double value, DType dtype = DType::kFloat32, Site site = Site::current());
 
@@ -95,7 +95,7 @@ struct CosineRestartsOptions {
   float start = 0.1f;
   float end = 0.0f;
   int64_t first_steps = 1;  // of the first cycle; T_0
-  int64_t factor = 1;       // by which each cycle is longer than the one before it; T_mult
+  int64_t factor = 1;       // by which each cycle is longer than the last; T_mult
 };
 // end + (start - end) / 2 · (cos(π · t / T) + 1), in step t = 0, 1, … of a cycle of T steps. Each
 // cycle begins with `start` again (Loshchilov and Hutter 2017).

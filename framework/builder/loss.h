@@ -1,5 +1,5 @@
-// Losses: one number per sample, unless said otherwise. Reduce them with Mean. What all layers
-// throw: layers.h.
+// Losses: one number per sample, unless said otherwise. Reduce them with Mean. Errors of all
+// layers: layers.h.
 //
 // Predictions and labels that are compared element by element need one shape: no loss broadcasts.
 // Otherwise it throws an Error (kInvalidArgument) that says both shapes. A hard label is a class
@@ -49,8 +49,8 @@ Variable SquareErrorCost(const Variable& x, const Variable& label, Site site = S
 struct SigmoidCrossEntropyWithLogitsOptions {
   int32_t ignore_index = -100;  // elements of this label count 0
   bool normalize = false;       // divides by the number of elements that aren't ignored
-  // Factors of log(1 + exp(-|x|)), of x's shape; none: 1. Not those of
-  // BinaryCrossEntropyWithLogits.
+  // Factors of log(1 + exp(-|x|)), of x's shape; none: 1. BinaryCrossEntropyWithLogits has
+  // another pos_weight.
   Variable pos_weight = {};
 };
 // max(x, 0) - x · label + log(1 + exp(-|x|)), the cross-entropy of sigmoid(x), element by element;
@@ -107,10 +107,10 @@ struct NllLossOptions {
   int64_t ignore_index = -100;     // items of this label count 0
   std::string reduction = "mean";  // or "sum", "none": one loss for each label
 };
-// -weight[label] · x[label] of log-probabilities x [N, classes, ...] such as those of LogSoftmax,
-// for labels [N, ...], or [N, 1, ...], whose losses are of that shape, too. The mean is divided by
-// the sum of the items' weights; it is 0 if that is 0. A label outside [0, classes) that isn't
-// ignore_index is an Error (kOutOfRange) of the run.
+// -weight[label] · x[label] of log-probabilities x [N, classes, ...], from LogSoftmax for example,
+// for labels [N, ...] or [N, 1, ...], which is also the shape of the losses. The mean is the sum of
+// the losses over the sum of the items' weights; 0 if this sum is 0. A label outside [0, classes)
+// that isn't ignore_index is an Error (kOutOfRange) of the run.
 Variable NllLoss(const Variable& x, const Variable& label, const NllLossOptions& options = {},
                  Site site = Site::current());
 

@@ -1,5 +1,5 @@
 // Arithmetic: choices, reductions, matrix products. Of two operands element by element:
-// elementwise.h. What all layers throw: layers.h.
+// elementwise.h. Errors of all layers: layers.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace skiff::layers {
 
-// x where the condition holds, else y. The three are broadcast to one shape, their last dims
+// x where the condition holds, else y. All three operands are broadcast to one shape, the last dims
 // aligned, as in NumPy. Unknown dims (-1) of several operands at one place are taken for equal. A
 // number has the dtype of the other operand; two numbers make float32.
 Variable Where(const Variable& condition, const Variable& x, const Variable& y,

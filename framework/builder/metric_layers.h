@@ -1,4 +1,4 @@
-// Metrics inside the program. What all layers throw: layers.h.
+// Metrics inside the program. Errors of all layers: layers.h.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,15 @@
 // Layers with parameters, and layers that are used between them in a network.
 //
-// Their defaults are those of PyTorch and PaddlePaddle 2 where these two agree, even if the op has
-// another one, Fluid's: docs/changes.md.
+// Where PyTorch and PaddlePaddle 2 agree on a default, the layer has this default, even if the op
+// has Fluid's: docs/changes.md.
 //
 // Parameters are made in the root block of the main program and initialised by the startup program.
 // Default initializers are Fluid's: Xavier uniform for weights and transposed filters, 0 for
 // biases, and for filters a normal distribution with deviation sqrt(2 / (points of the kernel ·
 // input channels)).
 //
-// What all layers throw: layers.h. Those with parameters throw what LayerCall::CreateParameter
-// throws.
+// Errors of all layers: layers.h. Layers with parameters also throw the Errors of
+// LayerCall::CreateParameter.
 #pragma once
 
 #include <cstdint>
@@ -103,8 +103,8 @@ struct BatchNormOptions {
   ParamAttr param_attr = {};  // the scale, which starts at 1
   ParamAttr bias_attr = {};   // the shift, which starts at 0
   std::string data_layout = "NCHW";
-  // The moving statistics: a name for a new one, or the one to share, which each use then updates,
-  // one after the other.
+  // The names of the moving statistics. A name that exists shares the statistic, which each layer
+  // then updates in turn.
   std::string moving_mean_name = {};
   std::string moving_variance_name = {};
   Variable moving_mean = {};
@@ -374,12 +374,12 @@ struct MaxUnpool2dOptions {
   Extent2d kernel = 1;                  // of the pooling
   std::optional<Extent2d> stride = {};  // undefined: the kernel
   Extent2d padding = 0;
-  std::optional<Extent2d> output_size = {};  // undefined: as the others say
+  std::optional<Extent2d> output_size = {};  // undefined: follows from the other options
 };
 // Puts x [N, C, H, W] back to the pixels that MaxPool2dWithIndex has taken, among zeros:
 // [N, C, H', W'], H' = (H - 1) · stride - 2 · padding + kernel or output_size. If several elements
-// of a channel name one pixel, the last one remains, and the gradient goes to it alone. An index
-// outside the image is an Error (kOutOfRange) of the run.
+// of a channel name the same pixel, the last element remains, and only that element gets the
+// gradient. An index outside the image is an Error (kOutOfRange) of the run.
 Variable MaxUnpool2d(const Variable& x, const Variable& indices, const MaxUnpool2dOptions& options,
                      Site site = Site::current());
 
@@ -389,7 +389,7 @@ struct UnfoldOptions {
   Extent2d padding = 0;  // on both sides
   Extent2d dilation = 1;
 };
-// What a sliding window sees of x [N, C, H, W], as columns (im2col): [N, C · kernel…, windows].
+// The windows of x [N, C, H, W] as columns (im2col): [N, C · kernel…, windows].
 Variable Unfold(const Variable& x, const UnfoldOptions& options, Site site = Site::current());
 
 struct FoldOptions {

@@ -9,7 +9,7 @@
 // With multi_precision, a parameter of float16 or bfloat16 has float32 master weights, a
 // persistable <parameter>_fp32_master_0. The optimizer updates these, with clipped and decayed
 // gradients, and rounds them to the parameter. Its states are float32,
-// <parameter>_fp32_master_0_moment1_0 for example. Other parameters don't see a difference.
+// <parameter>_fp32_master_0_moment1_0 for example. For other parameters nothing changes.
 #pragma once
 
 #include <optional>
@@ -64,7 +64,7 @@ struct Minimized {
   // that outlive a run, that no op writes and nobody froze (by stop_gradient, trainable, no_grad or
   // a list of parameters). In the order of the names.
   std::vector<std::string> left = {};
-  // What MinimizeOptions::precision has changed; nothing if it is float32.
+  // The changes for MinimizeOptions::precision; nothing for float32.
   std::optional<HalfReport> half = {};
 };
 
@@ -73,7 +73,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // Appends gradients and updates for `loss`, a variable of the default main program with one
-  // element. Warns (warning.h) of variables that are left. Throws what AppendBackward throws, and
+  // element. Warns (warning.h) of variables that are left. Throws the Errors of AppendBackward, and
   // an Error if no parameter influences the loss; if one of options.parameters doesn't; if an op of
   // the program already updates a parameter; if a parameter is float16 or bfloat16 without
   // multi_precision; if there is a clip from which all parameters are exempt; if the learning rate
@@ -83,23 +83,22 @@ class Optimizer {
   Minimized Minimize(const Variable& loss, const MinimizeOptions& options = {},
                      std::source_location site = std::source_location::current()) const;
 
-  // Appends updates of parameters by gradients that other ops compute, from those of
-  // skiff::Gradients for example: `pairs` of a parameter and its gradient, both in the root block
-  // of the default main program. Clips, regularizes, merges and updates as Minimize does. A
-  // gradient has the shape and the dtype of its parameter, or is float32 for a parameter in half;
-  // it may be selected rows. If the program has a loss scale (GradientsOptions::precision),
-  // skip_non_finite holds. Throws an Error (kInvalidArgument) if there are no pairs, if one isn't
-  // as said, if a parameter is there twice or is updated by an op of the program already, and as
-  // Minimize for parameters in half, clips and schedules. The programs are then as they were
-  // before.
+  // Appends updates of parameters by gradients that other ops compute, for example from the results
+  // of skiff::Gradients: `pairs` of a parameter and its gradient, both in the root block of the
+  // default main program. Clips, regularizes, merges and updates as Minimize does. A gradient has
+  // the shape and the dtype of its parameter, or is float32 for a parameter in half; it may be
+  // selected rows. If the program has a loss scale (GradientsOptions::precision), skip_non_finite
+  // holds. Throws an Error (kInvalidArgument) if there are no pairs, if a pair isn't as said, if a
+  // parameter is there twice or is updated by an op of the program already, and as Minimize for
+  // parameters in half, clips and schedules. The programs are then as they were before.
   void ApplyGradients(const std::vector<std::pair<Variable, Variable>>& pairs,
                       const ApplyGradientsOptions& options = {},
                       std::source_location site = std::source_location::current()) const;
 
  protected:
-  // `op`: the type of the update op. `options` has what every optimizer's have: learning_rate,
-  // clip, regularization, which is that of parameters without one of their own, and
-  // multi_precision. `site`: where the optimizer is made.
+  // `op`: the type of the update op. `options` has the members of all optimizers' options:
+  // learning_rate, clip, regularization, which is for parameters without a regularizer of their
+  // own, and multi_precision. `site`: where the optimizer is made.
   template <class Options>
   Optimizer(std::string op, const Options& options, const std::source_location& site)
       : op_(std::move(op)),
@@ -117,7 +116,8 @@ class Optimizer {
   // Gives `op`, which has parameter, gradient and learning rate, its states and attributes. Called
   // for each parameter, in the order of the names.
   virtual void Complete(const Update& update, ir::Op* op) const = 0;
-  // An op that has to follow the updates of all parameters, for one of them.
+  // Returns the op for this update that has to follow the updates of all parameters; nothing if
+  // there is no such op.
   virtual std::optional<ir::Op> Finish(const ir::Op& update) const;
 
   // Connects <weights>_<kind>_<n>, of their shape and dtype, as input `slot` of the op and as the

@@ -1,6 +1,6 @@
 // The settings of a layer's parameter.
 //
-// A layer makes its parameters. To share one between layers, make it first, and give it to each:
+// A layer makes its parameters. To share a parameter between layers, make the parameter first:
 //
 //   const Variable w = layers::CreateParameter({256, 256});
 //   x = layers::Fc(x, 256, {.param_attr = {.shared = w}});
@@ -21,8 +21,9 @@
 namespace skiff {
 
 struct ParamAttr {
-  // The parameter to use instead of a new one. It keeps its own settings: the layer throws an Error
-  // (kInvalidArgument) if others are set here, or if dims or dtype aren't those that it needs.
+  // The parameter to use instead of a new one. Its own settings hold: the layer throws an Error
+  // (kInvalidArgument) if other settings are set here, or if the layer needs other dims or another
+  // dtype.
   Variable shared = {};
   std::string name = {};         // empty: <layer>.w_<n> or <layer>.b_<n>
   Initializer initializer = {};  // undefined: the layer's default

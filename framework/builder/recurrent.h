@@ -1,5 +1,5 @@
-// Recurrent layers over whole sequences that multiply the input with their own weights. Those of
-// ragged inputs that have been multiplied already: sequence.h. What all layers throw: layers.h.
+// Recurrent layers over whole sequences that multiply the input with their own weights. For ragged
+// inputs that have been multiplied already: sequence.h. Errors of all layers: layers.h.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct RecurrentOptions {
   bool batch_first = false;
   // Of the output of each layer but the last, in training; the rest is divided by 1 - dropout.
   float dropout = 0.0f;
-  // [batch], int32 or int64: how many rows of each sequence count, the first ones. The result has
-  // zeros after them. Undefined: all.
+  // [batch], int32 or int64: how many rows, the first rows of each sequence, count. The result has
+  // zeros after these rows. Undefined: all.
   Variable lengths = {};
   Variable initial_hidden = {};  // [layers * directions, batch, hidden_size]; undefined: zeros
   Variable initial_cell = {};    // of an LSTM, with initial_hidden, or neither
@@ -49,7 +49,8 @@ struct LstmLayerStates {
 // the reset gate multiplies the product with the state) and simple recurrent cells (Elman 1990)
 // over x [time, batch, width], as in PyTorch's and PaddlePaddle's layers of these names. The
 // parameters of layer k are <name>.weight_ih_l<k>_0 [gates · hidden_size, width], weight_hh_l<k>_0,
-// bias_ih_l<k>_0 and bias_hh_l<k>_0; those of the other direction have _reverse before the _0.
+// bias_ih_l<k>_0 and bias_hh_l<k>_0; the parameters of the other direction have _reverse before the
+// _0.
 LstmLayerStates Lstm(const Variable& x, const RecurrentOptions& options,
                      Site site = Site::current());
 RnnStates Gru(const Variable& x, const RecurrentOptions& options, Site site = Site::current());

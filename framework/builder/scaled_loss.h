@@ -1,4 +1,4 @@
-// Programs in half: what precedes their gradients, and loss scaling as ops.
+// Programs in half: the rewriting before gradients are appended, and loss scaling as ops.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace skiff {
 
-// Has the default programs compute in this precision (RewriteToHalf), but for the loss. Does
+// Makes the default programs compute in this precision (RewriteToHalf), except for the loss. Does
 // nothing for float32.
 std::optional<HalfReport> RewriteDefaultPrograms(const Variable& loss,
                                                  const PrecisionOptions& precision,
                                                  const std::source_location& site);
 
-// Returns the loss scaling of a program in this precision, if it has any.
+// Returns the loss scaling of a program in this precision; nothing if there is none.
 std::optional<LossScaling> ScalingOf(const PrecisionOptions& precision);
 
 namespace internal {
@@ -34,7 +34,7 @@ using internal::LossScale;
 // Makes the persistables of one scale: kLossScale, or kLossScale_<n> if another loss, maybe of
 // another program of the same startup program, has that name. Throws an Error (kInvalidArgument)
 // for a scale, a growth or a backoff that isn't positive and finite, a growth below 1, a backoff
-// above 1 or an interval below 1. Warns of those that aren't powers of two, since gradients then
+// above 1 or an interval below 1. Warns of factors that aren't powers of two, since gradients then
 // lose digits.
 LossScale AppendLossScale(const LossScaling& scaling, const std::source_location& site);
 

@@ -1,6 +1,6 @@
 // Layers on ragged variables (DataOptions::lod_level): each sequence by itself, whatever its
-// length. What all layers throw: layers.h; these also throw an Error (kInvalidArgument) for an
-// x that isn't ragged.
+// length. Errors of all layers: layers.h; the layers here also throw an Error (kInvalidArgument)
+// for an x that isn't ragged.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ Variable SequencePool(const Variable& x, const std::string& type, float pad_valu
 Variable SequenceSoftmax(const Variable& x, Site site = Site::current());
 // The rows of each sequence in reverse order.
 Variable SequenceReverse(const Variable& x, Site site = Site::current());
-// Each id of x [rows, 1] with those after it, side by side: [rows, window], with pad_value beyond
-// the end of a sequence. A window has at least 2 ids.
+// Each id of x [rows, 1] with the following ids, side by side: [rows, window], with pad_value
+// beyond the end of a sequence. A window has at least 2 ids.
 Variable SequenceEnumerate(const Variable& x, int64_t window, int64_t pad_value = 0,
                            Site site = Site::current());
 // The elements of each sequence of x [rows, …] in rows of `width`, which must divide their number.
@@ -52,35 +52,35 @@ struct AttendedSequences {
 };
 // The mean of the rows of each sequence of `encoded`, [tokens, …], weighted by the softmax of their
 // scores (Bahdanau, Cho, Bengio 2015; Luong, Pham, Manning 2015): row i of `query`, which need not
-// be ragged, looks at sequence i, whose tokens are found by their rows of `keys`, [tokens, width of
-// query]. Zeros for a sequence without tokens.
+// be ragged, looks at sequence i, and each score compares the row with a token's row of `keys`,
+// [tokens, width of query]. Zeros for a sequence without tokens.
 //
-// An op of Skiff's own. It does what SequenceExpandAs, Tanh, SequenceSoftmax and SequencePool do,
-// in less time, and keeps nothing of the size of `keys` for the gradient. Throws an Error
-// (kInvalidArgument) for another score, and if shapes don't fit.
+// An op of Skiff's own, which computes the same as SequenceExpandAs, Tanh, SequenceSoftmax and
+// SequencePool in less time, and keeps nothing of the size of `keys` for the gradient. Throws an
+// Error (kInvalidArgument) for another score, and if shapes don't fit.
 AttendedSequences SequenceAttention(const Variable& query, const Variable& keys,
                                     const Variable& encoded,
                                     const SequenceAttentionOptions& options = {},
                                     Site site = Site::current());
 
-// Joins the sequences of the same number, one of each variable in their order. Throws an Error
-// (kInvalidArgument) if there is no variable.
+// Joins the sequences of the same number: a sequence of each variable, in the order of the
+// variables. Throws an Error (kInvalidArgument) if there is no variable.
 Variable SequenceConcat(const std::vector<Variable>& xs, Site site = Site::current());
 
 struct PaddedSequences {
   Variable padded = {};  // [sequences, length, …]
   Variable length = {};  // [sequences], int64: the rows of each that aren't padding
 };
-// The sequences of x [rows, …] as a batch of equal lengths: padded_length, or that of the longest
-// one if it is -1. pad_value, one number or a row, stands behind the shorter ones. No gradient
-// flows to it.
+// The sequences of x [rows, …] as a batch of equal lengths: padded_length, or the length of the
+// longest sequence if padded_length is -1. pad_value, one number or a row, stands behind shorter
+// sequences. No gradient flows to pad_value.
 PaddedSequences SequencePad(const Variable& x, const Variable& pad_value,
                             int64_t padded_length = -1, Site site = Site::current());
 // The first length[i] rows of each x[i], as sequences; x [sequences, rows, …] need not be ragged,
 // length is [sequences], int64. [rows, …], or [rows, 1] if x is a matrix.
 Variable SequenceUnpad(const Variable& x, const Variable& length, Site site = Site::current());
-// Rows offset[i] … offset[i] + length[i] - 1 of each sequence i, which must have them. Offset and
-// length are [sequences, 1], int64.
+// Rows offset[i] … offset[i] + length[i] - 1 of each sequence i, which must have these rows. Offset
+// and length are [sequences, 1], int64.
 Variable SequenceSlice(const Variable& x, const Variable& offset, const Variable& length,
                        Site site = Site::current());
 // The ids x [rows, 1] without these tokens.
@@ -107,8 +107,8 @@ Variable LoDReset(const Variable& x, const Variable& y, Site site = Site::curren
 // must be the number of rows.
 Variable LoDReset(const Variable& x, const std::vector<int32_t>& offsets,
                   Site site = Site::current());
-// x with a further level of sequences below its LoD. What were rows of a sequence become sequences
-// of the new level, so it must have as many.
+// x with a further level of sequences below its LoD. Rows of a sequence become sequences of the new
+// level, so the new level must have as many sequences as x has rows.
 Variable LoDAppend(const Variable& x, const Variable& offsets, Site site = Site::current());
 Variable LoDAppend(const Variable& x, const std::vector<int32_t>& offsets,
                    Site site = Site::current());
@@ -129,15 +129,16 @@ struct RowConvOptions {
   std::string act = {};
   std::string name = {};
 };
-// Lookahead convolution (Wang et al. 2016): each row of x plus the rows after it in its sequence,
-// each times a row of a filter [future_rows + 1, width], number by number. x is ragged, [rows,
-// width], or a batch [sequences, rows, width].
+// Lookahead convolution (Wang et al. 2016): the sum of each row of x and the following rows of the
+// sequence, each times a row of a filter [future_rows + 1, width], number by number. x is ragged,
+// [rows, width], or a batch [sequences, rows, width].
 Variable RowConv(const Variable& x, const RowConvOptions& options, Site site = Site::current());
 
 struct SequenceConvOptions {
   int64_t filters = 0;  // must be set
   int64_t context = 3;  // rows that a filter sees
-  // The first of them, counted from the row itself; undefined: -(context / 2), as in Fluid.
+  // The first row that a filter sees, counted from the row itself; undefined: -(context / 2), as in
+  // Fluid.
   std::optional<int64_t> start = {};
   ParamAttr param_attr = {};
   BiasAttr bias_attr = {};

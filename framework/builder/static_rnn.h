@@ -38,8 +38,8 @@ class StaticRnn {
 
   // Calls `body` once, to build the ops of a step. Throws an Error (kInvalidArgument) if it has
   // been called before, if there is no StepInput, if a memory has no UpdateMemory, if the body
-  // assigns to a variable outside that isn't in the scope, and what `body`
-  // throws; the layer is then not there.
+  // assigns to a variable outside that isn't in the scope, and the Errors of `body`; the layer is
+  // then not there.
   void Body(const std::function<void()>& body);
 
   // The following throw an Error (kInvalidArgument) outside of Body, and in a block inside it.
@@ -48,10 +48,10 @@ class StaticRnn {
   // an Error (kInvalidArgument) if the body has used x before: for the whole of x in the body, copy
   // it outside (Assign).
   Variable StepInput(const Variable& x);
-  // Returns what UpdateMemory has set in the step before; `initial` in the first one.
+  // Returns the memory that the step before has set (UpdateMemory); in the first step `initial`.
   Variable Memory(const Variable& initial);
-  // Throws an Error (kInvalidArgument) if `memory` isn't one of this layer's, is updated twice, or
-  // has another dtype or other dims than `next`.
+  // Throws an Error (kInvalidArgument) if `memory` isn't a memory of this layer, is updated twice,
+  // or has another dtype or other dims than `next`.
   void UpdateMemory(const Variable& memory, const Variable& next);
   // Makes x, of the body, an output of the layer.
   void StepOutput(const Variable& x);

@@ -1,9 +1,9 @@
-// Arrays of tensors: lists that loops fill and read, element by element. What all layers throw:
+// Arrays of tensors: lists that loops fill and read, element by element. Errors of all layers:
 // layers.h.
 //
-// An array is empty when a run begins, and one that the body of a loop makes when an iteration
-// begins. Its elements have one dtype and rank; rows and LoD may differ. Gradients flow through
-// arrays: the gradient of an element is the sum over all that read it.
+// An array is empty when a run begins; an array that the body of a loop makes is empty when an
+// iteration begins. All elements have one dtype and rank; rows and LoD may differ. Gradients flow
+// through arrays: the gradient of an element is the sum over all reads.
 #pragma once
 
 #include <cstdint>
@@ -30,32 +30,32 @@ struct ArrayToTensorOptions {
   int64_t axis = 0;    // negative from the back
   bool stack = false;  // along a new axis
 };
-// Returns all elements, joined along the axis. They must be there from 0 on, and differ in nothing
-// but their extent at the axis. The ops that follow are planned when the number of elements is
+// Returns all elements, joined along the axis. The elements must be there from 0 on, and differ
+// only in the extent at the axis. The ops that follow are planned when the number of elements is
 // known; no gradient flows from there into a loop that has written the array.
 Variable ArrayToTensor(const Variable& array, const ArrayToTensorOptions& options = {},
                        Site site = Site::current());
 // Returns an array of the parts of x along dim 0, which must be known.
 Variable TensorToArray(const Variable& x, Site site = Site::current());
 
-// Arrays of time steps. What takes a table throws an Error (kInvalidArgument) for another variable.
-// A rank table lists the sequences of a ragged variable, the longest one
-// first; element t of an array has row t of each sequence that is longer than t, in that order.
+// Arrays of time steps. Functions with a table throw an Error (kInvalidArgument) if `table` isn't a
+// rank table. A rank table lists the sequences of a ragged variable, the longest one first; element
+// t of an array has row t of each sequence that is longer than t, in that order.
 
 // Returns the rank table of x, int64 [sequences, 3]: number, length and first row of each sequence
 // of the lowest LoD level.
 Variable LodRankTable(const Variable& x, Site site = Site::current());
 // Returns the length of the longest sequence, int64 [1].
 Variable MaxSequenceLength(const Variable& table, Site site = Site::current());
-// Returns the time steps of x, whose sequences have the lengths of those in the table.
+// Returns the time steps of x, whose sequences have the lengths in the table.
 Variable LodTensorToArray(const Variable& x, const Variable& table, Site site = Site::current());
 // The inverse. The result has the LoD of the variable that the table ranks.
 Variable ArrayToLodTensor(const Variable& array, const Variable& table,
                           Site site = Site::current());
-// Returns the sequences of x, or its rows if it isn't ragged, in the order of the table.
+// Returns the sequences of x, or the rows of a dense x, in the order of the table.
 Variable ReorderByRank(const Variable& x, const Variable& table, Site site = Site::current());
-// Returns of x, with a row or a sequence for each sequence in the order of the table, those of the
-// sequences that are longer than `index`, one int64.
+// x has a row or a sequence for each sequence, in the order of the table. Returns the rows or
+// sequences of x for the sequences that are longer than `index`, one int64.
 Variable ShrinkByRank(const Variable& x, const Variable& table, const Variable& index,
                       Site site = Site::current());
 

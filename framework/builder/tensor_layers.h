@@ -1,4 +1,4 @@
-// Making, reshaping, joining and cutting tensors. What all layers throw: layers.h.
+// Making, reshaping, joining and cutting tensors. Errors of all layers: layers.h.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<int32_t
                      Site site = Site::current());
 Variable AssignValue(const std::vector<int64_t>& dims, const std::vector<int64_t>& values,
                      Site site = Site::current());
-// Random numbers of float32 or float64, others in each step of a training: see docs/determinism.md,
-// and the initializers of these options.
+// Random numbers of float32 or float64, new numbers in each step of a training: see
+// docs/determinism.md, and the initializers of these options.
 Variable UniformRandom(const std::vector<int64_t>& dims,
                        const initializer::UniformOptions& options = {},
                        DType dtype = DType::kFloat32, Site site = Site::current());
@@ -59,9 +59,9 @@ Variable OnesLike(const Variable& x, Site site = Site::current());
 Variable FullLike(const Variable& x, double value, std::optional<DType> dtype = {},
                   Site site = Site::current());
 // Random numbers in the shape and dtype of x, float32 or float64, whose dims needn't be known: such
-// as noise for each sample of a batch. They are others in each step of a training, unless a seed is
-// given, and the same in each run of a program that trains nothing: see docs/determinism.md. No
-// gradient flows to x.
+// as noise for each sample of a batch. Each step of a training has new numbers, unless a seed is
+// given; each run of a program that trains nothing has the same numbers: see docs/determinism.md.
+// No gradient flows to x.
 Variable UniformRandomLike(const Variable& x, const initializer::UniformOptions& options = {},
                            Site site = Site::current());
 Variable GaussianRandomLike(const Variable& x, const initializer::NormalOptions& options = {},
@@ -96,14 +96,14 @@ Variable Squeeze(const Variable& x, const std::vector<int64_t>& axes, Site site 
 Variable Unsqueeze(const Variable& x, const std::vector<int64_t>& axes,
                    Site site = Site::current());
 
-// The variables one after the other along `axis`, negative from the back. They have one dtype, and
-// all dims but that of the axis agree. Throws an Error (kInvalidArgument) if there is none.
+// The variables one after the other along `axis`, negative from the back. The variables have one
+// dtype and equal dims, except along the axis. Throws an Error (kInvalidArgument) if there is none.
 Variable Concat(const std::vector<Variable>& xs, int64_t axis = 0, Site site = Site::current());
 // `count` equal parts along `axis`, negative from the back. Throws an Error (kInvalidArgument) if
 // count < 1 or there is no such axis.
 std::vector<Variable> Split(const Variable& x, int64_t count, int64_t axis = 0,
                             Site site = Site::current());
-// Parts of these extents. One of them may be -1: the rest of the axis. Throws an Error
+// Parts of these extents. An extent may be -1: the rest of the axis. Throws an Error
 // (kInvalidArgument) if there is none or no such axis.
 std::vector<Variable> SplitSections(const Variable& x, const std::vector<int64_t>& sections,
                                     int64_t axis = 0, Site site = Site::current());
@@ -138,7 +138,8 @@ Variable WhereIndex(const Variable& condition, Site site = Site::current());
 Variable MaskedSelect(const Variable& x, const Variable& mask, Site site = Site::current());
 // x at tuples of indices [..., k] into its first k dims.
 Variable GatherNd(const Variable& x, const Variable& index, Site site = Site::current());
-// x with the rows `index` replaced by those of `updates`; without `overwrite` by their sums.
+// x with the rows `index` replaced by the rows of `updates`; without `overwrite` by the sums of
+// their updates.
 Variable Scatter(const Variable& x, const Variable& index, const Variable& updates,
                  bool overwrite = true, Site site = Site::current());
 // x plus `updates` at tuples of indices [..., k] into its first k dims.
@@ -155,7 +156,7 @@ Variable TakeAlongAxis(const Variable& x, const Variable& index, int64_t axis,
 // x with the values [of the shape of index] put to the elements that TakeAlongAxis would take:
 // x[i, index[i, j]] = value[i, j] for axis 1, as torch.scatter and paddle.put_along_axis. `reduce`:
 // "assign", where the last of several values remains, "add" (torch.scatter_add) or "mul". A number
-// is a value for all. Gradients flow to x and to value. Errors are those of TakeAlongAxis.
+// is a value for all. Gradients flow to x and to value. Throws the Errors of TakeAlongAxis.
 Variable PutAlongAxis(const Variable& x, const Variable& index, const Variable& value, int64_t axis,
                       const std::string& reduce = "assign", Site site = Site::current());
 Variable PutAlongAxis(const Variable& x, const Variable& index, double value, int64_t axis,
@@ -210,7 +211,7 @@ Variable RepeatInterleave(const Variable& x, int64_t times, int64_t axis,
                           Site site = Site::current());
 // x broadcast to `dims`; -1 keeps a dim of x.
 Variable Expand(const Variable& x, const std::vector<int64_t>& dims, Site site = Site::current());
-// Expand with the dims in a vector like that of ReshapeTo.
+// Expand with the dims in a vector, as for ReshapeTo.
 Variable ExpandTo(const Variable& x, const Variable& dims, Site site = Site::current());
 // x broadcast to the shape of y, whose dims needn't be known.
 Variable ExpandAs(const Variable& x, const Variable& y, Site site = Site::current());
@@ -224,8 +225,8 @@ struct Pad2dOptions {
   float value = 0.0f;
   std::string data_format = "NCHW";
 };
-// A border around each image of x [N, C, H, W]: of `value`, or of what the image has mirrored at
-// its edge, at its nearest pixel, or at its other end.
+// A border around each image of x [N, C, H, W]: of `value`, or of the image's mirrored pixels,
+// nearest pixels, or pixels at the opposite end.
 Variable Pad2d(const Variable& x, const Pad2dOptions& options, Site site = Site::current());
 struct Pad3dOptions {
   std::vector<int64_t> paddings = {};  // {left, right, top, bottom, front, back}
@@ -256,8 +257,8 @@ Variable Triu(const Variable& x, int64_t diagonal = 0, Site site = Site::current
 // For a vector, the matrix with it on a diagonal; for a matrix, that diagonal.
 Variable Diag(const Variable& x, int64_t offset = 0, float padding_value = 0.0f,
               Site site = Site::current());
-// For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the others' axes. Throws
-// an Error (kInvalidArgument) if there are fewer than two.
+// For vectors of extents [m, n, …] a tensor [m, n, …] each, constant along the axes of all other
+// vectors. Throws an Error (kInvalidArgument) if there are fewer than two.
 std::vector<Variable> Meshgrid(const std::vector<Variable>& xs, Site site = Site::current());
 
 // The identity matrix; columns = -1: as many as rows.

@@ -1,4 +1,4 @@
-// What the layers of transformers consist of. For authors of layers.
+// The parts of transformer layers. For authors of layers.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class TransformerBlocks {
                const std::function<Variable(const Variable&)>& block) const;
   // Adds the feed-forward network of a layer.
   Variable AddFeedForward(const Variable& x, const std::string& layer) const;
-  // Returns what the last of the layers called `name` leaves: normalised if the layers normalise
-  // what comes in.
+  // Returns the result of the last layer called `name`: x, normalised if the layers normalise their
+  // inputs.
   Variable Finish(const Variable& x, const std::string& name) const;
 
  private:

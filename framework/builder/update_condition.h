@@ -1,6 +1,5 @@
-// Decides which runs of a training program update its parameters: all, or one in k, with the
-// gradients of the others added up until then; and, if asked for, only runs whose gradients are
-// finite.
+// Decides which runs of a training program update its parameters: all runs, or one in k, with the
+// gradients of the runs between added up; and, if asked for, only runs whose gradients are finite.
 //
 // Everything is in the program: sums and counters are persistables, which checkpoints hold, and the
 // update ops read a bool that says whether to leave everything as it is (SkipUpdate).
@@ -22,15 +21,15 @@ namespace skiff {
 struct MergeRound {
   Variable count;    // int64 [1]: the gradients of the round, with this run's
   Variable is_last;  // a bool [1]
-  // The ops of the root block that make them: [begin, end).
+  // The ops of the root block that make both variables: [begin, end).
   size_t begin = 0;
   size_t end = 0;
 };
 
 // Adds up each gradient in <parameter>@GRAD@GradientMerge (float32 for two-byte gradients), begins
 // again after each update, and puts the sum or the mean in place of the gradient. A sparse gradient
-// stays selected rows: those that gradients of the round had (gradient_merge_rows). Throws an Error
-// (kInvalidArgument) if steps < 1.
+// stays selected rows: the rows of all gradients of the round (gradient_merge_rows). Throws an
+// Error (kInvalidArgument) if steps < 1.
 MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGradient>* gradients,
                                const std::source_location& site);
 

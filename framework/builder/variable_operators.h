@@ -11,7 +11,7 @@ namespace internal {
 
 // An operand of the operators below. Remembers the source location of the expression.
 struct LocatedVariable {
-  // NOLINTNEXTLINE(google-explicit-constructor): that it is implicit is its purpose.
+  // NOLINTNEXTLINE(google-explicit-constructor): the conversion is meant to be implicit.
   LocatedVariable(const Variable& variable,
                   std::source_location site = std::source_location::current())
       : variable(variable), site(site) {}
@@ -22,8 +22,8 @@ struct LocatedVariable {
 
 }  // namespace internal
 
-// elementwise_add, _sub, _mul and _div, where the shape of one operand matches trailing dims of the
-// other; with a number, one `scale` op (`number / x` divides a constant).
+// elementwise_add, _sub, _mul and _div, where the shape of either operand matches trailing dims of
+// the other; with a number, one `scale` op (`number / x` divides a constant).
 Variable operator+(const internal::LocatedVariable& x, const internal::LocatedVariable& y);
 Variable operator-(const internal::LocatedVariable& x, const internal::LocatedVariable& y);
 Variable operator*(const internal::LocatedVariable& x, const internal::LocatedVariable& y);

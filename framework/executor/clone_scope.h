@@ -14,8 +14,8 @@ namespace skiff {
 void CheckWritesNoVariable(const OpRegistry& registry, const Program& program);
 
 // Returns a scope with those variables of `scope` that the program has, and the step counter, in
-// the same memory. Of variables that decide what memory kernels touch (DecidingVariables), the new
-// scope has copies.
+// the same memory. Variables that decide where kernels read and write (DecidingVariables) are
+// copies in the new scope.
 std::unique_ptr<Scope> ScopeOfClone(const OpRegistry& registry, const Scope& scope,
                                     const Program& program);
 

@@ -7,7 +7,7 @@
 
 namespace skiff {
 
-// Throws an Error that names the option, what was found and what was expected: kNotFound for a
+// Throws an Error that names the option, the value found and the value expected: kNotFound for a
 // kernel or a variable that doesn't exist, kInvalidArgument for values and combinations that make
 // no sense and for a tuner of another registry.
 void CheckCompileOptions(const OpRegistry& registry, const Program& program,

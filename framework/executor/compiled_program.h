@@ -1,5 +1,5 @@
-// A compiled program, and one with its feeds and fetches bound. Executor::Compile makes the first;
-// executor.h says how both are used.
+// A compiled program, and a program with its feeds and fetches bound. Executor::Compile makes the
+// compiled program; executor.h says how both are used.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ struct CompiledState;
 
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
 // When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
-// (kFailedPrecondition) that says so, and the caller binds again. The programs bound by one
-// compiled program share one arena, since one runs at a time. Feeds and fetches are those of the
-// last caller, so threads that share a bound program must take turns themselves.
+// (kFailedPrecondition) that says so, and the caller binds again. All programs bound by a compiled
+// program share an arena, since only one runs at a time. A bound program has the feeds and fetches
+// of its last caller, so threads that share it must take turns themselves.
 class BoundProgram {
  public:
   // Returns false once the scope's storage has moved.
@@ -32,23 +32,24 @@ class BoundProgram {
   // Makes steps read these tensors from now on and returns true, if the plan serves them: feeds of
   // the same names in the same order, dtypes and shapes. Ragged feeds may have other rows and LoDs,
   // as long as they round up to the same capacity. Otherwise changes nothing; Bind makes another
-  // plan. Allocates nothing, unless a kernel that fixes its rows must be prepared for others
-  // (PreparationStatistics counts them). Throws an Error if a feed shares its memory with a
-  // variable that steps write, has no data, or isn't on the CPU, and what preparing a kernel
-  // throws; steps then need other feeds first.
+  // plan. Allocates nothing, unless a kernel that fixes its rows must be prepared for other rows
+  // (PreparationStatistics counts such kernels). Throws an Error if a feed shares its memory with a
+  // variable that steps write, has no data, or isn't on the CPU, and passes on Errors of preparing
+  // a kernel; steps then need other feeds first.
   bool Feed(const FeedList& feeds);
   // Runs the program once. Allocates nothing, unless shapes depend on data: then the plan goes as
   // far as the shapes are known, and each step looks up, or makes, the plans that follow. Throws
-  // what the ops throw: the Error names op, block and creation site. Throws an Error
-  // (kInvalidArgument) that names the feed if a bool of it is neither 0 nor 1.
+  // the Errors of ops, which name op, block and creation site. Throws an Error (kInvalidArgument)
+  // that names the feed if a bool of it is neither 0 nor 1.
   void Step();
-  // The same, without graphs. Returns the time of each instruction of plan(), in order, then those
-  // of the bodies of its loops, over all iterations, which aren't in the time of the loop ("while >
-  // mul" is a mul in a while), then the same of plans that follow. For tools: it allocates.
+  // The same, without graphs. Returns the time of each instruction of plan(), in order; then of
+  // each instruction in the bodies of loops, over all iterations ("while > mul" is a mul in a
+  // while); then the same for the plans that follow. The time of a loop leaves out its body. For
+  // tools: it allocates.
   std::vector<InstructionTime> TimedStep();
   // The value of fetch i after the last Step, on the CPU, until the next Step. Waits for the
-  // device. Throws an Error: kFailedPrecondition before the first Step and after one that has
-  // failed, kOutOfRange for an i beyond the last fetch, kIo if the device has failed.
+  // device. Throws an Error: kFailedPrecondition before the first Step and after a failed Step,
+  // kOutOfRange for an i beyond the last fetch, kIo if the device has failed.
   const Tensor& fetch(size_t i) const;
   PlanStatistics statistics() const;
   const ir::Plan& plan() const;
@@ -66,31 +67,32 @@ class CompiledProgram {
   CompiledProgram& operator=(CompiledProgram&&) noexcept;
   ~CompiledProgram();
 
-  // Runs once and returns the fetches in order, each a tensor of its own. Throws an Error for a
-  // feed that is missing, unknown, given twice, of another dtype or LoD level, of a shape that the
-  // variable's dims don't admit, or with a bool that is neither 0 nor 1, and for an unknown fetch.
-  // After any Error, whether about the arguments or about their data, the scope is as it was before
-  // the call: running statistics, counters and parameters haven't moved. The feeds are released
-  // when the call returns.
+  // Runs once and returns the fetches in order, each a tensor of its own. Throws an Error for an
+  // unknown fetch, and for a feed that is missing, unknown or given twice, has another dtype or LoD
+  // level, doesn't fit the variable's dims, or has a bool other than 0 and 1. After any Error,
+  // whether about the arguments or about their data, the scope is as it was before the call:
+  // running statistics, counters and parameters haven't moved. The feeds are released when the call
+  // returns.
   std::vector<Tensor> Run(const FeedList& feeds, const FetchList& fetches);
-  // Binds the feeds' buffers: Step reads them as they are then. With ragged feeds, the plan serves
-  // all rows and LoDs that round up to the same capacity (BoundProgram::Feed). Same errors as Run.
+  // Binds the buffers of the feeds, whose elements each Step reads anew. With ragged feeds, the
+  // plan serves all rows and LoDs that round up to the same capacity (BoundProgram::Feed). Same
+  // errors as Run.
   BoundProgram Bind(const FeedList& feeds, const FetchList& fetches);
 
-  // Returns the same program for another thread: one clone runs while others do. The clone has
-  // plans, an arena and forms of weights of its own, and shares the memory of the variables in the
-  // scope. Of variables that decide what memory kernels touch (DecidingVariables), the clone has
-  // copies: whole numbers, bools, and floats that are read by an op which refuses data or whose
-  // output shapes depend on data. So what a training or Scope::Assign writes into that memory,
-  // clones see, unless they run meanwhile: then a run reads some elements before and some after. A
-  // variable that is set or erased later stays what it was for the clone, which needs neither the
+  // Returns the same program for another thread: clones run at the same time. The clone has plans,
+  // an arena and forms of weights of its own, and shares the memory of the variables in the scope.
+  // The clone copies the variables that decide where kernels read and write (DecidingVariables):
+  // whole numbers, bools, and floats that are read by an op which refuses data or whose output
+  // shapes depend on data. A clone sees values that a training or Scope::Assign writes into the
+  // shared memory; a run at the same time reads some elements before the write and some after. If a
+  // variable is set or erased later, the clone keeps the old tensor. The clone needs neither the
   // executor nor its scope. The first run (or Bind) of a training with flat parameters in the scope
   // (the pass flatten_parameters) sets the parameters, so clone after the run. Throws an Error:
   // kUnimplemented on a device; kFailedPrecondition for a program that writes variables of the
   // scope, and for a program with a tuner, since a tuner belongs to one thread.
   CompiledProgram Clone() const;
 
-  // The program after the program passes, and what they did.
+  // The program after the program passes, and their reports.
   const Program& program() const;
   const std::vector<PassReport>& reports() const;
   size_t cached_plans() const;

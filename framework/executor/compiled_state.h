@@ -1,4 +1,4 @@
-// What a compiled program, and all that it has bound, share.
+// State that a compiled program shares with all programs bound by it.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace skiff {
 
-// Held by who uses plans. Recursive: an observer of passes may run a program, and what a tensor
-// owned may be freed anywhere.
+// Whoever uses plans holds a Turn. Recursive: an observer of passes may run a program, and a
+// tensor's memory may be freed anywhere.
 using Turn = std::lock_guard<std::recursive_mutex>;
 
 namespace internal {

@@ -13,24 +13,23 @@
 // On a device, feeds and fetches are on the CPU all the same. Run is over when it returns. Step may
 // return while the device is still at work: it has copied the feeds, fetch waits, and so does every
 // access to the scope, so that the next step can be prepared and put into the device's queue
-// meanwhile. An Error about data comes from Step itself, as on the CPU. If the device fails at work
-// that a Step has left to it, the next wait throws that (kIo), be it in fetch, the scope or another
-// Step; the step counter has advanced, and what variables on the device hold is lost.
-// Variables of the scope that are elsewhere move to the device when a program runs that
-// declares them, but for those that the program keeps on the CPU (PlaceOfSlot). An op without a
-// kernel for the device runs on the CPU, with copies of its arguments to and fro; OpsOnHost
-// (framework/analysis/ops_on_host.h) tells which these are.
+// meanwhile. An Error about data comes from Step itself, as on the CPU. If the device fails after
+// Step has returned, the next wait throws the Error (kIo), be it in fetch, the scope or another
+// Step; the step counter has advanced, and the contents of variables on the device are lost. When a
+// program runs, the variables of the scope that it declares move to the device, except the
+// variables that an op keeps on the CPU (PlaceOfSlot). An op without a kernel for the device runs
+// on the CPU, with copies of its arguments to and fro; OpsOnHost (framework/analysis/ops_on_host.h)
+// lists such ops.
 //
-// While values of the scope are replaced (ReplacedValues), a run of a program with optimizer ops,
-// or one that writes such a variable, throws an Error (kFailedPrecondition).
+// While values of the scope are replaced (ReplacedValues), a run throws an Error
+// (kFailedPrecondition) if the program has optimizer ops or writes a replaced variable.
 //
-// The executor owns the scope (or borrows it) and outlives what it compiles, and so does a borrowed
-// scope.
+// The executor owns or borrows the scope. Executor and scope must outlive the compiled programs.
 //
-// Threads may share an executor and what it compiles: a call waits for one in another thread to
-// end. Its scope is for one thread at a time, so while a program runs, no other thread may use it,
-// nor run programs of another executor that borrows it. CompiledProgram::Clone serves one model
-// from several threads at once.
+// Threads may share an executor and its compiled programs: a call waits until a call in another
+// thread has ended. The scope is for one thread at a time: while a program runs, no other thread
+// may use the scope, nor run programs of another executor that borrows the scope.
+// CompiledProgram::Clone serves one model from several threads at once.
 #pragma once
 
 #include <memory>
@@ -51,14 +50,14 @@ namespace skiff {
 
 class Executor {
  public:
-  // Makes a scope of its own if `scope` is nullptr; a borrowed one must outlive the executor.
+  // Makes a scope of its own if `scope` is nullptr; a borrowed scope must outlive the executor.
   // Throws an Error for a place that this build or machine lacks.
   explicit Executor(Place place = Place::Default(), Scope* scope = nullptr,
                     const OpRegistry* registry = nullptr);
-  // The scope keeps its address, and what `other` has compiled works as before. `other` then has
-  // neither a place nor a scope: it can be destroyed and assigned to, and all else throws an Error
-  // (kFailedPrecondition). An assignment destroys the scope that the executor owned, so nothing
-  // that it has compiled may run any more.
+  // The scope keeps its address, and the programs that `other` has compiled work as before. `other`
+  // then has neither a place nor a scope: destroying and assigning to `other` are allowed, all else
+  // throws an Error (kFailedPrecondition). An assignment destroys the scope that the executor
+  // owned, so programs that the executor has compiled must not run any more.
   Executor(Executor&& other) noexcept;
   Executor& operator=(Executor&& other) noexcept;
   ~Executor();
@@ -68,7 +67,8 @@ class Executor {
   const Scope& scope() const;
 
   // Throws an Error that lists all structural defects of the program (VerifyProgram, structure
-  // only), one for a kernel in the options that doesn't exist, and what passes throw.
+  // only) or names a bad option (an unknown kernel, a value that makes no sense), and the Errors of
+  // passes.
   CompiledProgram Compile(const Program& program, const CompileOptions& options = {});
   // Compiles and runs once: for startup programs.
   std::vector<Tensor> Run(const Program& program, const FeedList& feeds = {},

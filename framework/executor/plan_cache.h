@@ -18,19 +18,19 @@ class PlanCache {
   // `sources` must outlive it.
   explicit PlanCache(const PlanSources& sources) : sources_(sources), factory_(sources) {}
 
-  // Returns a plan for a segment, bound to the feeds: the segment after `before`, the first one if
-  // that is nullptr. Makes a plan if no cached one serves the feeds or the scope's storage has
+  // Returns a plan, bound to the feeds, for the segment after `before`, or for the first segment if
+  // `before` is nullptr. Makes a plan if no cached one serves the feeds or the scope's storage has
   // moved since. The plan used least recently goes if there are more than
-  // CompileOptions::plan_cache_capacity. Throws what PlanFactory::Make and ScopeArrangement::Update
-  // throw.
+  // CompileOptions::plan_cache_capacity. Throws the Errors of PlanFactory::Make and
+  // ScopeArrangement::Update.
   std::shared_ptr<PreparedPlan> Get(const FeedList& feeds, const FetchList& fetches,
                                     const PreparedPlan* before = nullptr);
-  // Returns a new plan for the first segment that the caller alone uses. Throws the same.
+  // Returns a new plan for the first segment, for the caller alone. Throws the same.
   std::shared_ptr<PreparedPlan> MakeOwn(const FeedList& feeds, const FetchList& fetches);
 
   void ArrangeScope() { arrangement_.Update(sources_); }
   size_t size() const { return plans_.size(); }
-  // Drops all plans, which leave the scope without what they have reserved in it.
+  // Drops all plans, which erase from the scope the persistables that no run has filled.
   void Clear() { plans_.clear(); }
 
  private:

@@ -19,7 +19,7 @@ std::shared_ptr<PreparedPlan> PlanFactory::Make(const FeedList& feeds, const Fet
   exact.rows_vary = HasRaggedFeed(exact.feeds) || before != nullptr;
   const CountClasses counts =
       exact.rows_vary ? CountsOfFeeds(program, exact.feeds) : CountClasses();
-  // The gradient half of a loop in an earlier segment is there, for the very rows.
+  // The gradient half of a loop in an earlier segment is prepared already, for the exact rows.
   const bool is_exact =
       sources_.options.exact_rows || (before != nullptr && !before->gradients_after().empty());
   // Some ops refuse tensors without rows, and they do so when their kernels are prepared.

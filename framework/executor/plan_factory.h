@@ -22,10 +22,10 @@ class PlanFactory {
   // `sources` must outlive the factory and its plans.
   explicit PlanFactory(const PlanSources& sources) : sources_(sources) {}
 
-  // Returns a new plan for a segment, bound to the feeds: the segment after `before`, the first one
-  // if that is nullptr. If rows may vary, the plan is one for the capacity of the feeds, unless
-  // there is none (PlanRows) or the options ask for exact rows. Counts the plan. Throws what
-  // PreparePlan throws, for the numbers of the very feeds.
+  // Returns a new plan, bound to the feeds, for the segment after `before`, or for the first
+  // segment if `before` is nullptr. If rows may vary, the plan is for the capacity of the feeds,
+  // unless no such plan exists (PlanRows) or the options ask for exact rows. Counts the plan.
+  // Throws the Errors of PreparePlan, with the exact counts of the feeds.
   std::shared_ptr<PreparedPlan> Make(const FeedList& feeds, const FetchList& fetches,
                                      const PreparedPlan* before);
 
@@ -35,13 +35,13 @@ class PlanFactory {
   using ExactPlan =
       std::tuple<size_t, FetchList, std::vector<int64_t>, std::vector<std::vector<size_t>>>;
 
-  // Returns a plan for the runs whose counts round up to the same capacity, nullptr if there is
-  // none: shapes depend on counts in another way, or something is wrong with the feeds. `exact` is
-  // the request for the very counts.
+  // Returns a plan for the runs whose counts round up to the same capacity; nullptr if there is
+  // none, since shapes depend on counts in another way or something is wrong with the feeds.
+  // `exact` is the request for the exact counts.
   std::shared_ptr<PreparedPlan> MakeForCapacity(const FeedList& feeds, const PlanRequest& exact,
                                                 const CountClasses& counts);
-  // Returns a line for an Error about what the capacity has to do with it. Throws nothing: a
-  // failure here must not hide the Error that it explains.
+  // Returns a line for an Error about missing memory that says how the capacity matters. Throws
+  // nothing: a failure here must not hide the Error that it explains.
   std::string CapacityText(const PlanRequest& exact, const CountClasses& counts) const noexcept;
 
   const PlanSources& sources_;

@@ -13,13 +13,13 @@
 
 namespace skiff {
 
-// What a plan is made for.
+// The feeds, fetches and segment that a plan is made for.
 struct PlanRequest {
   FeedMetas feeds;           // for a capacity, widened to it
-  const FetchList& fetches;  // those of the user
-  // The plan of the segment before; nullptr if the plan is that of the first segment.
+  const FetchList& fetches;  // of the user
+  // The plan of the segment before; nullptr for the first segment.
   const PreparedPlan* before = nullptr;
-  const CountClasses* counts = nullptr;  // of the run, if the plan is one for a capacity
+  const CountClasses* counts = nullptr;  // of the run, if the plan is for a capacity
   bool rows_vary = false;                // PreparedPlan::Inputs::rows_vary
 
   size_t first_op() const { return before == nullptr ? 0 : before->next_op(); }
@@ -31,17 +31,17 @@ enum class Watching {
   kNobody,    // of a plan that will never run
 };
 
-// Returns the segment of the request after the plan passes. `memory` are those options to plan
-// with; `in_bodies` says what to recompute in the bodies of loops and branches, where kBudget is
-// nothing, since the budget is that of the whole plan. Throws what LowerSegment and passes throw,
-// and an Error (kUnimplemented) if the plan is to be one for a capacity and leaves the gradient of
-// a loop to a later segment.
+// Returns the segment of the request after the plan passes. `memory` are the options to plan with;
+// `in_bodies` says what to recompute in the bodies of loops and branches. kBudget recomputes
+// nothing there, since the budget is for the whole plan. Throws the Errors of LowerSegment and of
+// passes, and an Error (kUnimplemented) if the plan is for a capacity and leaves the gradient of a
+// loop to a later segment.
 Segment MakeSegment(const PlanSources& sources, const PlanRequest& request,
                     const MemoryOptions& memory, Recompute in_bodies,
                     Watching watching = Watching::kObserver);
 
 // Returns the bytes of the arena of the plan that these options make, without workspaces, which
-// only prepared kernels know. Throws what MakeSegment throws.
+// only prepared kernels know. Throws the Errors of MakeSegment.
 int64_t PlannedBytes(const PlanSources& sources, const PlanRequest& request,
                      const MemoryOptions& memory);
 

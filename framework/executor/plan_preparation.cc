@@ -74,7 +74,7 @@ class BudgetSearch {
   }
 
  private:
-  // Prepares a plan with the options of the moment, unless one fits already.
+  // Prepares a plan with the current options, unless a plan fits already.
   void Attempt(Recompute in_bodies) {
     if (fitting_ != nullptr) return;
     std::shared_ptr<PreparedPlan> prepared = Prepare(sources_, request_, memory_, in_bodies);

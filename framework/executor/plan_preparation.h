@@ -11,8 +11,8 @@ namespace skiff {
 
 // Returns a plan for the request that has its memory and needs feeds. With Recompute::kBudget the
 // plan is the first one within the budget: the search begins with a plan that recomputes nothing.
-// Throws what MakeSegment and PreparedPlan throw, and an Error (kResourceExhausted) if no plan is
-// within the budget. If there is no memory for the plan, the Error lists the options that would
+// Throws the Errors of MakeSegment and PreparedPlan, and an Error (kResourceExhausted) if no plan
+// is within the budget. If there is no memory for the plan, the Error lists the options that would
 // take less.
 std::shared_ptr<PreparedPlan> PreparePlan(const PlanSources& sources, const PlanRequest& request);
 

@@ -1,4 +1,4 @@
-// What all plans of a compiled program are made from.
+// The inputs of all plans of a compiled program.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Text to words, as BERT's basic tokenizer does it (Devlin et al., "BERT: Pre-training of Deep
-// Bidirectional Transformers", 2019; the rules are those of the package `tokenizers`).
+// Bidirectional Transformers", 2019; the rules are the same as in the package `tokenizers`).
 //
 //   BasicTokens("Ça va, 你好!") is {"ca", "va", ",", "你", "好", "!"}
 #pragma once

@@ -1,4 +1,4 @@
-// Labelled texts as samples: what a classifier is fine-tuned on.
+// Labelled texts as samples, for fine-tuning a classifier.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct LabelledText {
 };
 
 // Reads a table, plain or compressed with gzip, with a label in the first column of each line and a
-// text in the last; tabs separate columns, and there may be others between. Throws Error:
+// text in the last; tabs separate columns, and there may be columns between. Throws Error:
 // kNotFound, kIo, kDataLoss as ReadTextFile; kDataLoss with path and line for a line without a tab
 // or whose label is no whole number from 0 to 9999, and for an empty file.
 std::vector<LabelledText> ReadLabelledTexts(const std::string& path);
@@ -39,18 +39,18 @@ struct LabelledParts {
 
 // Reads such a table and holds back the last texts of each class (HoldBackLastOfEachClass), so that
 // a file may be sorted by class. Pre-training and fine-tuning both hold back by this function: a
-// model doesn't learn from texts that it is validated on later. Throws Error: what
-// ReadLabelledTexts, CountClasses and HoldBackLast throw.
+// model doesn't learn from texts that it is validated on later. Throws the Errors of
+// ReadLabelledTexts, CountClasses and HoldBackLast.
 LabelledParts ReadLabelledParts(const std::string& path, double fraction);
 
-// Returns a vocabulary of at most `size` tokens, made from the words of the texts. Throws what
-// BuildVocabulary throws; its message starts with the source of the texts.
+// Returns a vocabulary of at most `size` tokens, made from the words of the texts. Throws the
+// Errors of BuildVocabulary, with the source of the texts at the start of the message.
 Vocabulary VocabularyOf(std::span<const LabelledText> texts, int64_t size, std::string_view source);
 
 struct ClassificationOptions {
   int64_t length = 128;  // L; [CLS] text [SEP], then padding
-  // Of a text that is too long, so many tokens are from its end and the others from its start (Sun
-  // et al., "How to Fine-Tune BERT for Text Classification?", 2019, section 5.3.1).
+  // A text that is too long keeps so many tokens from its end and fills the rest from its start
+  // (Sun et al., "How to Fine-Tune BERT for Text Classification?", 2019, section 5.3.1).
   int64_t tail_tokens = 0;
   int64_t task_id = 0;
 };

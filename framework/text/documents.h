@@ -11,7 +11,7 @@
 
 namespace skiff::text {
 
-// Its sentences, in their order.
+// The sentences of a document, in order.
 using Document = std::vector<std::string>;
 
 // Reads documents, plain or compressed with gzip: a sentence a line, an empty line between
@@ -31,9 +31,9 @@ struct TokenizedDocument {
 };
 
 // Returns the documents as tokens, without sentences and documents of no token at all. A sentence
-// of more than `longest_sentence` tokens becomes several, cut between words where that is possible,
-// so that nothing of it is lost where inputs are short. Throws Error (kInvalidArgument) for a
-// length below 1.
+// of more than `longest_sentence` tokens becomes several sentences, cut between words where
+// possible, so that no tokens are lost where inputs are short. Throws Error (kInvalidArgument) for
+// a length below 1.
 std::vector<TokenizedDocument> Tokenize(
     const Tokenizer& tokenizer, const std::vector<Document>& documents,
     int64_t longest_sentence = std::numeric_limits<int64_t>::max());

@@ -29,7 +29,7 @@ inline constexpr const char* kMaskedLabels = "masked_labels";
 inline constexpr const char* kMaskedWeights = "masked_weights";  // [N, M] float32: 1 used, 0 not
 inline constexpr const char* kSentenceLabel = "sentence_label";  // [N, 1] int64
 
-// What losses ignore by default (ignore_index), so that they needn't compute it.
+// The label that losses ignore by default (ignore_index) and compute nothing for.
 inline constexpr int64_t kIgnoredLabel = -100;
 
 struct Instance {
@@ -47,17 +47,16 @@ Instance PackSegments(const Vocabulary& vocabulary, std::span<const TokenSequenc
 // Shortens the longest segment, from its end, until all together have at most `most` tokens.
 void TruncateLongest(std::span<TokenSequence> segments, int64_t most);
 
-// What describes the input itself: the fields from token_ids to input_mask, and their row.
+// The description of the input: the fields from token_ids to input_mask, and their row.
 inline constexpr size_t kInputFields = 5;
 std::vector<training::FeedShape> InputFields(int64_t length);
 // Throws Error (kOutOfRange) for an instance that is longer than the fields.
 void WriteInput(const Instance& instance, TokenId pad, int64_t row, std::span<Tensor> fields);
 
-// What is to be filled in: the fields from masked_positions to masked_weights, and their row.
+// The masked tokens: the fields from masked_positions to masked_weights, and their row.
 inline constexpr size_t kMaskedFields = 3;
 std::vector<training::FeedShape> MaskedFields(int64_t most_masked);
-// `length` is that of the input fields. Throws Error (kOutOfRange) for more tokens than the fields
-// hold.
+// `length`: of the input fields. Throws Error (kOutOfRange) for more tokens than the fields hold.
 void WriteMasked(const MaskedTokens& masked, int64_t length, int64_t row, std::span<Tensor> fields);
 
 // Numbered instances: the texts that a model is pre-trained on. Const while it is read: several
@@ -66,8 +65,8 @@ class InstanceSource {
  public:
   virtual ~InstanceSource() = default;
   virtual int64_t size() const = 0;
-  // Returns an instance as it is in this epoch, without any masks; `index` is in [0, size()). A
-  // function of its arguments.
+  // Returns an instance as in this epoch, without any masks; `index` is in [0, size()). The same
+  // arguments give the same instance.
   virtual Instance Read(int64_t index, int64_t epoch) const = 0;
 };
 

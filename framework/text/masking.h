@@ -26,8 +26,8 @@ struct MaskingOptions {
   MaskingUnit unit = MaskingUnit::kWord;
   double rate = 0.15;                      // of the units are chosen
   std::optional<double> phrase_rate = {};  // of the lexicon's entries; as `rate`, if not given
-  // What happens to a chosen unit: [MASK], other tokens at random, or, in the remaining cases,
-  // nothing.
+  // How the tokens of a chosen unit change: to [MASK], to random tokens or, in the remaining cases,
+  // not at all.
   double mask_share = 0.8;
   double random_share = 0.1;
   int64_t most_masked = 20;  // tokens of a text; a unit that would be too much isn't chosen
@@ -40,10 +40,10 @@ struct TokenRange {
   friend bool operator==(const TokenRange&, const TokenRange&) = default;
 };
 
-// What a model has to fill in.
+// The tokens that a model has to predict.
 struct MaskedTokens {
   std::vector<int64_t> positions = {};  // ascending
-  std::vector<TokenId> labels = {};     // what was there
+  std::vector<TokenId> labels = {};     // the tokens before masking
 };
 
 // Thread-safe.
@@ -56,8 +56,8 @@ class Masker {
 
   // Chooses units at random and changes their tokens. Special tokens ([UNK] among them) are in no
   // unit. Of n units round(rate × n) are chosen, but at least one if there are any and any fits.
-  // What happens to a unit is drawn once for the whole of it; random tokens are none of the special
-  // ones. The same draws give the same result.
+  // One draw decides for a whole unit; random tokens are never special tokens. The same draws give
+  // the same result.
   MaskedTokens Mask(TokenSequence* tokens, RandomDraws* random) const;
 
   const MaskingOptions& options() const { return options_; }

@@ -1,4 +1,4 @@
-// Instances with masks as the samples of a reader: what a language model is pre-trained on.
+// Instances with masks as the samples of a reader, for pre-training a language model.
 //
 //   const DocumentInstances instances(&documents, &vocabulary, {.length = 128});
 //   const Masker masker(&vocabulary, &lexicon, {.unit = MaskingUnit::kPhrase});
@@ -23,7 +23,7 @@ namespace skiff::text {
 struct PretrainingOptions {
   int64_t length = 128;  // L: inputs are padded to so many tokens
   uint64_t seed = 0;     // of the masks
-  // Whether instances and masks are those of the first epoch in all of them, as validation needs.
+  // Whether all epochs have the instances and masks of the first epoch, as validation needs.
   bool same_every_epoch = false;
 };
 

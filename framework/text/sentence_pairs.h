@@ -16,9 +16,10 @@ class RandomDraws;  // random_draws.h
 
 enum class SentenceTask {
   kNone,          // one segment, label 0
-  kNextSentence,  // two segments: 1 the second one follows the first, 0 it is of another document
-  // Consecutive segments in a random order: which permutation it is. The classes are those of one
-  // segment, then those of two, …; those of n segments in lexicographic order.
+  kNextSentence,  // two segments: 1 the second follows the first, 0 the second is of another
+                  // document
+  // Consecutive segments in a random order: the class is the permutation's number. Permutations of
+  // one segment come first, then of two, …; permutations of n segments are in lexicographic order.
   kReordering,
   kDistance,  // two segments: 0 adjacent, 1 of one document but not adjacent, 2 of two documents
 };
@@ -58,9 +59,9 @@ class SentencePairs {
   SentencePairs(const std::vector<TokenizedDocument>* documents,
                 const SentencePairOptions& options);
 
-  // Consecutive sentences of a document: as many as have room, but at least those that the task
-  // needs, so their tokens may have to be cut. Each sentence is in a chunk; where few are left at
-  // the end of a document, the last chunk begins in the one before.
+  // Consecutive sentences of a document: as many sentences as have room, but at least as many as
+  // the task needs, so tokens may have to be cut. Each sentence is in a chunk; where few sentences
+  // are left at the end of a document, the last chunk overlaps the chunk before.
   int64_t chunks() const { return static_cast<int64_t>(chunks_.size()); }
   // The documents that are in no chunk, since they have too few sentences.
   int64_t documents_left_out() const { return documents_left_out_; }
@@ -69,8 +70,8 @@ class SentencePairs {
   // The most segments of a chunk.
   int64_t segments() const;
 
-  // Draws the task for a chunk: each class is equally likely (for kReordering: each number of
-  // segments that the chunk has sentences for, and each permutation of them).
+  // Draws the task for a chunk: each class is equally likely (for kReordering: each possible number
+  // of segments, and each permutation of the segments).
   LabelledSegments Draw(int64_t chunk, RandomDraws* random) const;
 
  private:
@@ -89,8 +90,8 @@ class SentencePairs {
   int64_t documents_left_out_ = 0;
 };
 
-// Returns the class of a permutation of 0 … n - 1 among those of 1, 2, … n elements, as kReordering
-// counts them: {0} is 0, {0, 1} is 1, {1, 0} is 2, {0, 1, 2} is 3.
+// Returns the class of a permutation of 0 … n - 1 in kReordering: {0} is 0, {0, 1} is 1, {1, 0} is
+// 2, {0, 1, 2} is 3.
 int64_t PermutationClass(const std::vector<int64_t>& permutation);
 
 }  // namespace skiff::text

@@ -21,7 +21,7 @@ inline constexpr const char* kTargetSide = "target";
 
 // The kinds of token.
 enum class TokenKind {
-  kWord,       // what white space separates
+  kWord,       // a word between white space
   kCharacter,  // a code point
   kPiece,      // of a word (WordPieces)
 };
@@ -39,15 +39,14 @@ std::vector<std::string> TokensOf(std::string_view text, TokenKind kind);
 class TokenVocabulary {
  public:
   // The tokens that the texts have at least `least_count` times, the most frequent ones first, at
-  // most `size` with the marks of marks.h. Of tokens with the same count, the smaller text
-  // comes first. Pieces are in the order of WordPieces::Learn. Throws an Error (kInvalidArgument)
-  // for a size below 4 and a count below 1; for pieces also for a count above 1, and what Learn
-  // throws.
+  // most `size` with the marks of marks.h. Of tokens with the same count, the smaller text comes
+  // first. Pieces are in the order of WordPieces::Learn. Throws an Error (kInvalidArgument) for a
+  // size below 4 and a count below 1; for pieces also for a count above 1, and the Errors of Learn.
   static TokenVocabulary Of(std::span<const std::string> texts, TokenKind kind, int64_t size,
                             int64_t least_count);
-  // Reads the files of a side from a directory, where they are as Files returns them. Throws an
-  // Error that names the file: kNotFound and kIo as ReadFile; kDataLoss if it is no such file, if a
-  // token is there twice, and if the two files of pieces don't have the same ones.
+  // Reads the files of a side from a directory, which are as Files returns them. Throws an Error
+  // that names the file: kNotFound and kIo as ReadFile; kDataLoss if the file has another format,
+  // if a token is there twice, and if the two files of pieces have different pieces.
   static TokenVocabulary Load(const std::string& directory, std::string_view side);
 
   TokenKind kind() const { return kind_; }
@@ -61,15 +60,15 @@ class TokenVocabulary {
 
   // Returns the ids of the tokens of a text.
   std::vector<int64_t> Encode(std::string_view text) const;
-  // Returns the text of ids up to kEndId; words, also those of pieces, are separated by single
-  // blanks. Throws an Error (kOutOfRange) for an id outside [0, size()).
+  // Returns the text of ids up to kEndId; single blanks separate words, including words of pieces.
+  // Throws an Error (kOutOfRange) for an id outside [0, size()).
   std::string Decode(std::span<const int64_t> ids) const;
   const std::string& token(int64_t id) const { return tokens_.at(static_cast<size_t>(id)); }
 
  private:
   TokenVocabulary(TokenKind kind, std::vector<std::string> tokens,
                   std::optional<WordPieces> pieces = std::nullopt);
-  // The opposite of Text, for pieces without them.
+  // The inverse of Text. A vocabulary of pieces is returned without pieces_.
   static TokenVocabulary Parse(std::string_view text, const std::string& source);
 
   TokenKind kind_;
@@ -78,8 +77,8 @@ class TokenVocabulary {
   std::unordered_map<std::string, int64_t> ids_;
 };
 
-// Returns a checksum of the tokens of both sides, their ids and, for pieces, how texts are cut into
-// them: the CRC-32 of TokenVocabulary::Files, as text.
+// Returns a checksum of the tokens of both sides, their ids and, for pieces, the rules for cutting
+// texts: the CRC-32 of TokenVocabulary::Files, as text.
 std::string VocabularyChecksum(const TokenVocabulary& source, const TokenVocabulary& target);
 
 }  // namespace skiff::text

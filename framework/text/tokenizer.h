@@ -14,7 +14,7 @@
 
 namespace skiff::text {
 
-// What a token is to the masking, which has to keep the pieces of a word together.
+// The role of a token in masking, which keeps the pieces of a word together.
 enum class TokenRole : int8_t { kSpecial, kWordStart, kInsideWord };
 
 // Tokens of a text, without the [CLS] and [SEP] of an input.
@@ -31,15 +31,15 @@ struct TokenSequence {
 
 struct TokenizerOptions {
   BasicTokenizerOptions basic = {};
-  // Whether "[MASK]" and the other special tokens, spelt like this in a text, are those tokens, as
-  // they are for BERT. Otherwise they are words like any others.
+  // Whether "[MASK]" and the other special tokens, spelt like this in a text, become special
+  // tokens, as for BERT. Otherwise they are ordinary words.
   bool special_tokens = true;
   // A longer word is [UNK], whatever its characters are.
   int64_t longest_word = 100;
 };
 
-// Gives the tokens that the BertTokenizer of the package `tokenizers` gives, except where a text
-// has characters that are newer than that package's Unicode tables. Thread-safe.
+// Gives the same tokens as BertTokenizer of the package `tokenizers`, except for characters that
+// are newer than the package's Unicode tables. Thread-safe.
 class Tokenizer {
  public:
   // The vocabulary outlives the tokenizer. Throws Error (kInvalidArgument) for longest_word < 1.

@@ -1,7 +1,6 @@
-// What BERT's tokenizer asks about characters: UTF-8 to code points and back, classes, accents.
+// Properties of characters for BERT's tokenizer: UTF-8 to code points and back, classes, accents.
 //
-// The properties are those of the Unicode version of the ICU library that is installed. All
-// functions are thread-safe.
+// The Unicode version is the version of the installed ICU library. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>

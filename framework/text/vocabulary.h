@@ -21,16 +21,16 @@ inline constexpr std::string_view kMaskToken = "[MASK]";
 // All of them, in the order that a vocabulary of ours begins with.
 inline constexpr std::string_view kSpecialTokens[] = {kPadToken, kUnknownToken, kClsToken,
                                                       kSepToken, kMaskToken};
-// What a piece begins with that goes on with a word.
+// The prefix of a piece that continues a word.
 inline constexpr std::string_view kContinuation = "##";
 
 // A copy is independent of the original. Constant, so many threads may use it.
 class Vocabulary {
  public:
   // The token tokens[i] has the id i. If a token is there twice, as in published vocabularies, Find
-  // returns the last of its ids, as other tokenizers do. `source` begins messages. Throws Error:
-  // kDataLoss if there are no tokens, or for one that is empty, no valid UTF-8, or has a tab or
-  // line end in it; kNotFound if a special token is missing.
+  // returns the token's last id, as other tokenizers do. `source` begins messages. Throws Error:
+  // kDataLoss if there are no tokens, or a token is empty, is no valid UTF-8, or has a tab or line
+  // end; kNotFound if a special token is missing.
   explicit Vocabulary(std::vector<std::string> tokens, const std::string& source = "vocabulary");
 
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
@@ -50,7 +50,7 @@ class Vocabulary {
   // The length of the longest token: no search needs to try more bytes.
   int64_t longest_token_bytes() const { return longest_token_bytes_; }
 
-  // Returns the tokens in the order of their ids, one a line.
+  // Returns the tokens in the order of ids, one a line.
   std::string Text() const;
 
  private:
@@ -73,11 +73,11 @@ class Vocabulary {
   TokenId mask_ = 0;
 };
 
-// Reads a vocabulary in either form: one token a line, whose ids count from 0 (BERT), or token, tab
-// and id (ERNIE), in any order. Writes a warning to standard error if a token is there twice.
-// Throws Error: what ReadTextFile throws; kDataLoss with the line for an id that is no number,
-// outside [0, number of lines) or there twice, and for a line without a tab among lines with one or
-// the other way round; otherwise as the constructor, with the path.
+// Reads a vocabulary in either form: a token a line, with ids from 0 on (BERT), or token, tab and
+// id in any order (ERNIE). Writes a warning to standard error if a token is there twice. Throws the
+// Errors of ReadTextFile; Error (kDataLoss) with the line for an id that is no number, outside [0,
+// number of lines) or there twice, and if only some lines have a tab; otherwise as the constructor,
+// with the path.
 Vocabulary ReadVocabulary(const std::string& path);
 // Writes one token a line, so that ReadVocabulary returns the same vocabulary.
 void SaveVocabulary(const Vocabulary& vocabulary, const std::string& path);

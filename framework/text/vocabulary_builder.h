@@ -30,7 +30,8 @@ struct VocabularyOptions {
   // So many characters, the most frequent ones, are in the vocabulary. A word with another one is
   // left out.
   int64_t alphabet_size = 1000;
-  // These are in the vocabulary in any case, so that words made of them are never unknown.
+  // Characters that are always in the vocabulary, so that words of such characters are never
+  // unknown.
   std::string required_alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
 };
 

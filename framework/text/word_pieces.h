@@ -23,7 +23,8 @@ class WordPieces {
   // even the characters and the three marks fit in.
   static WordPieces Learn(std::span<const std::string> words, int64_t size);
   // The opposite of Model. Throws an Error (kDataLoss), which begins with `source`, for other
-  // bytes, such as a model file of others that maps characters or isn't of byte-pair encoding.
+  // bytes, such as a model file by other software that maps characters or isn't of byte-pair
+  // encoding.
   static WordPieces Parse(std::string_view model, const std::string& source);
 
   // Returns the contents of a model file of SentencePiece.

@@ -23,8 +23,8 @@ struct QuestionOptions {
 class QuestionSource final : public training::SampleSource {
  public:
   // The tokenizer may go once the source is made. Throws Error (kInvalidArgument) that names the
-  // question for one that is longer than L, or whose answer has more than M tokens or a word that
-  // the vocabulary doesn't have; also if there are no questions.
+  // question if it is longer than L, or if its answer has more than M tokens or a word outside the
+  // vocabulary; also if there are no questions.
   QuestionSource(const text::Tokenizer& tokenizer, std::span<const Question> questions,
                  const QuestionOptions& options);
 

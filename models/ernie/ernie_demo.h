@@ -18,9 +18,9 @@
 namespace skiff::models {
 
 // Throws Error: kNotFound, kIo, kDataLoss as ReadTextFile; kDataLoss with path and line for another
-// number of fields, something that is no number, ids outside the vocabulary, sentence ids other
-// than 0 and 1, positions that don't count from 0, seg_labels that don't fit the tokens, lists of
-// different lengths, empty ones, and an empty file.
+// number of fields, fields without numbers, ids outside the vocabulary, sentence ids other than 0
+// and 1, positions that don't count from 0, seg_labels that don't fit the tokens, empty lists,
+// lists of different lengths, and an empty file.
 std::vector<text::Instance> ReadErnieDemo(const std::string& path,
                                           const text::Vocabulary& vocabulary);
 

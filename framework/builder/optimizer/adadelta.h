@@ -1,4 +1,4 @@
-// Steps of the size of earlier ones.
+// Steps of the size of earlier steps.
 #pragma once
 
 #include <source_location>

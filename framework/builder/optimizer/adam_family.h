@@ -1,4 +1,4 @@
-// What Adam and the optimizers built on it have in common.
+// The common part of Adam and the optimizers built on Adam.
 #pragma once
 
 #include <source_location>

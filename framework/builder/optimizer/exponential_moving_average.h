@@ -1,4 +1,4 @@
-// ExponentialMovingAverage: a mean of all values of a parameter, in which older ones count less.
+// ExponentialMovingAverage: a mean of all values of a parameter, in which older values count less.
 //
 //   average ← d · average + (1 - d) · parameter, from 0 on
 //

@@ -16,8 +16,8 @@ struct LarsMomentumOptions {
   float weight_decay = 0.0005f;
   // Parts of names: parameters that don't decay, biases and normalisation for example.
   std::vector<std::string> exclude_from_decay = {};
-  // Who adapts. kDecayAndNorms: parameters that decay, unless they or their gradients are 0; others
-  // are updated as by Momentum. kNorms: also those that don't decay.
+  // Which parameters adapt. kDecayAndNorms: parameters that decay, unless the parameter or the
+  // gradient is 0; all others are updated as by Momentum. kNorms: also parameters that don't decay.
   enum class Policy { kDecayAndNorms, kNorms } policy = Policy::kDecayAndNorms;
   float epsilon = 0.0f;
   GradientClip clip = {};

@@ -16,15 +16,16 @@ struct ModelAverageOptions {
   int64_t min_average_window = 10000;
   int64_t max_average_window = 10000;
   AveragedVariables averaged = {};
-  // The number of values that are added up in one sum before that is added to others, so that no
+  // The number of values in a partial sum. A full partial sum is added to the total, so that no
   // digits are lost. PaddlePaddle only knows this value.
   int64_t max_num_accumulates = 16384;
   bool on_host = false;  // keeps the states in host memory: see ParameterAverage
 };
 
-// Appends an op average_accumulates for each variable, in the order of the names; its doc has the
-// rule. A variable has the states <variable>_sum_1_0, _sum_2_0 and _sum_3_0 of its shape, and, of
-// one int64, _num_accumulates_0, _old_num_accumulates_0 and _num_updates_0.
+// Appends an op average_accumulates for each variable, in the order of the names; the doc of the op
+// has the rule. Each variable has the states <variable>_sum_1_0, _sum_2_0 and _sum_3_0 of the same
+// shape, and the int64 states _num_accumulates_0, _old_num_accumulates_0 and _num_updates_0 of one
+// element.
 class ModelAverage final : public ParameterAverage {
  public:
   // Throws as ParameterAverage does, and an Error (kInvalidArgument) if the rate isn't in [0, 1],

@@ -16,7 +16,7 @@ namespace skiff::optimizer {
 struct NamedOptimizer {
   std::string name = "momentum";  // one of OptimizerNames()
   LearningRate learning_rate = 0.001;
-  // The optimizer's own weight decay if it has one (adamw, lamb, lars_momentum); else L2
+  // The own weight decay of adamw, lamb and lars_momentum; of all other optimizers L2
   // regularization.
   float weight_decay = 0.0f;
   // Parts of names: parameters that don't decay. Only for optimizers with a weight decay of their
@@ -25,7 +25,7 @@ struct NamedOptimizer {
   GradientClip clip = {};
   bool multi_precision = false;
   // Numbers of the optimizer's option struct by name, such as {"beta2", 0.95}; 0 or 1 for a bool.
-  // What isn't named has its default.
+  // All other options have their defaults.
   std::map<std::string, double> options = {};
 };
 
@@ -36,8 +36,8 @@ const std::vector<std::string>& OptimizerNames();
 std::vector<std::string> OptimizerOptionNames(const std::string& optimizer);
 
 // Makes the optimizer. Throws an Error (kInvalidArgument) for an unknown name or option, a negative
-// weight_decay, a bool option that is neither 0 nor 1, exclude_from_decay for an optimizer that has
-// no decay of its own, and what the optimizer itself refuses.
+// weight_decay, a bool option other than 0 and 1, exclude_from_decay for an optimizer without a
+// decay of its own, and for options that the optimizer refuses.
 std::unique_ptr<Optimizer> MakeOptimizer(
     const NamedOptimizer& named, std::source_location site = std::source_location::current());
 

@@ -32,8 +32,8 @@ namespace skiff::optimizer {
 
 // The variables that take part in an average.
 struct AveragedVariables {
-  // Empty: all parameters that the program's ops write, except those whose ParamAttr says
-  // do_model_average = false.
+  // Empty: all parameters that the program's ops write, except parameters with
+  // do_model_average = false (ParamAttr).
   std::vector<std::string> parameters = {};
   // Whether running means and variances, which no optimizer updates, take part.
   bool batch_norm_statistics = true;
@@ -46,13 +46,13 @@ class ParameterAverage {
   // Returns the names of the variables that take part, in ascending order.
   std::vector<std::string> variables() const;
 
-  // Returns the names of the variables that ApplicationProgram writes: those that take part, and
-  // the master weights of two-byte parameters.
+  // Returns the names of the variables that ApplicationProgram writes: the variables that take
+  // part, and the master weights of two-byte parameters.
   std::vector<std::string> written() const;
 
-  // Returns a program that writes each variable's average into the variable. It computes them in
-  // float64 and rounds once. The average of a two-byte parameter takes the place of its master
-  // weights, too, and the parameter is their rounding, as after an update.
+  // Returns a program that writes each variable's average, computed in float64 and rounded once,
+  // into the variable. The average of a two-byte parameter also goes to the master weights, and the
+  // parameter is the rounding of the master weights, as after an update.
   std::unique_ptr<Program> ApplicationProgram() const;
   // Throws an Error (kFailedPrecondition) unless the scope holds an average of at least one value
   // for each variable.
@@ -60,22 +60,22 @@ class ParameterAverage {
 
  protected:
   // Throws an Error (kInvalidArgument) that names `type` and `site` if no variable takes part, a
-  // name in the list isn't a parameter that an op writes, one of a two-byte dtype has no master
-  // weights, their updates are skipped by different variables, or a sub-block is open.
+  // name in the list isn't a parameter that an op writes, a two-byte parameter has no master
+  // weights, different variables skip the updates of the parameters, or a sub-block is open.
   ParameterAverage(const std::string& type, const AveragedVariables& chosen,
                    const std::source_location& site);
 
   using Averaged = internal::AveragedVariable;
   // In ascending order of the names.
   const std::vector<Averaged>& vars() const { return vars_; }
-  // Connects the variable that skips their updates (gradient accumulation), if there is one, so
-  // that a run without an update isn't averaged either.
+  // If a variable skips the updates of the parameters (gradient accumulation), connects the
+  // variable, so that a run without an update doesn't count in the average.
   void ConnectSkipUpdate(ir::Op* op) const;
   // <variable>_<kind>_<n>, filled with `value`; its name. Averages have the dtype of `weights`.
   static std::string NewState(const ir::Var& var, const std::string& kind,
                               const std::vector<int64_t>& dims, DType dtype, double value,
                               const std::source_location& site);
-  // In the default main program, which isn't the one of NewState: a state, as float64.
+  // In the default main program, another one than at NewState: a state, as float64.
   static Variable State(const std::string& name, const std::vector<int64_t>& dims, DType dtype);
 
  private:

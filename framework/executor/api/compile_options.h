@@ -16,9 +16,10 @@ class KernelTuner;
 
 struct CompileOptions {
   MemoryOptions memory = {};
-  // Which passes run, by name: {.passes = {.skip = {"layout"}, .also = {"fuse_optimizer"}}}. Each
-  // pass's header (framework/transpiler) says what it does; docs/training.md explains those of
-  // optimizers, which run only when asked for, but for fuse_optimizer, which runs on a device.
+  // Which passes run, by name: {.passes = {.skip = {"layout"}, .also = {"fuse_optimizer"}}}. The
+  // headers of passes (framework/transpiler) describe each pass; docs/training.md explains the
+  // passes for optimizers, which run only on request, except fuse_optimizer, which is a default on
+  // a device.
   PipelineOptions passes = {};
   // From op type to the name of the kernel candidate to take where it accepts the shapes, or
   // "widened": bfloat16 and float16 then run by the float32 kernel (docs/precision.md). Compile
@@ -28,14 +29,14 @@ struct CompileOptions {
   // the highest priority runs that is worthwhile (KernelDef). Compile throws for a tuner of another
   // registry.
   std::shared_ptr<KernelTuner> tuner = {};
-  // Makes a plan for the very rows of each run with ragged feeds, instead of one for all runs whose
-  // rows round up to the same capacity: for comparisons. The results are the same bits, unless the
-  // rows decide which kernel runs (KernelDef::is_worthwhile), as those of a convolution may.
+  // For comparisons: makes a plan for each exact row count of ragged feeds instead of a plan for
+  // each capacity. The results are the same bits, unless the rows decide which kernel runs
+  // (KernelDef::is_worthwhile), as the rows of a convolution may.
   bool exact_rows = false;
   // On a device: captures each stretch of instructions that need nothing of the host as a graph in
   // the second run of a plan, and launches that from then on, which costs the host less. Not for
   // plans with ragged feeds. The results are the same bits. A run throws an Error (kIo,
-  // kFailedPrecondition) if a kernel does what no graph can, such as waiting for the device.
+  // kFailedPrecondition) if a kernel does work that no graph can, such as waiting for the device.
   bool graphs = true;
   // On a device: how products and convolutions of float32 compute. MathMode::kTf32 lets cuBLASLt
   // and cuDNN round factors to TF32, which is faster; the results then differ in the fourth digit.

@@ -15,9 +15,9 @@
 
 namespace skiff {
 
-// A word (KernelContext::fault) for each instruction on the device that checks data, also where
-// another one has checked the same data before. Of these, the first is among those that Rollback
-// counts on, so a fault is known before anything is written of which there is no copy.
+// A word (KernelContext::fault) for each instruction on the device that checks data, even if an
+// earlier instruction checks the same data. Rollback counts the first check of the data, so the
+// host learns of a fault before the run writes a variable that has no copy.
 class DataFaults {
  public:
   struct Found {
@@ -25,27 +25,26 @@ class DataFaults {
     DataFault fault;
   };
 
-  // Takes the memory. Throws an Error (kResourceExhausted) if there is none. The link must outlive
-  // the faults.
+  // Takes the memory. Throws an Error (kResourceExhausted) if there is no memory. The link must
+  // outlive the faults.
   DataFaults(const Plan& plan, DeviceLink* link);
 
   // Returns where the instruction notes a fault; nullptr if it refuses no data on the device.
   uint64_t* WordOf(size_t instruction) const;
   bool is_empty() const { return instructions_.empty(); }
 
-  // Put into the stream: there are no faults as yet; and: the host wants to know of those up to
-  // here.
+  // Put work into the stream: Reset clears all words, Collect copies them to the host.
   void Reset();
   void Collect();
-  // Waits for what Collect has put into the stream. Returns the fault of the first instruction that
-  // has one.
+  // Waits for the copy of the last Collect. Returns the fault of the first instruction that has
+  // refused data, or nothing.
   std::optional<Found> Find() const;
 
  private:
   DeviceLink& link_;
   std::vector<size_t> instructions_;
   std::unique_ptr<Buffer> words_;       // on the device
-  std::unique_ptr<Buffer> host_words_;  // what Collect copies
+  std::unique_ptr<Buffer> host_words_;  // the copy of words_
   std::unique_ptr<DeviceEvent> collected_;
 };
 

@@ -25,9 +25,10 @@ class DeviceGraphs {
   DeviceGraphs(const DeviceGraphs&) = delete;
   DeviceGraphs& operator=(const DeviceGraphs&) = delete;
 
-  // Runs the stretch that begins at this step, calling run(i) for its steps if they must be run one
-  // by one or captured. Returns the step after it: `step` itself if no stretch begins there. Throws
-  // what run(i) throws, and Error (kIo) if the device can't make a graph of what a step does.
+  // If a stretch begins at `step`, runs the stretch: launches its graph, or calls run(i) for each
+  // step, for the first run and to capture the graph. Returns the step after the stretch, or `step`
+  // if no stretch begins there. Throws the Errors of run(i), and Error (kIo) if the device can't
+  // make a graph of the steps.
   size_t Run(size_t step, const std::function<void(size_t)>& run);
   // Must come when addresses have changed.
   void Clear();
@@ -38,7 +39,7 @@ class DeviceGraphs {
   struct Stretch {
     size_t begin = 0;
     size_t end = 0;
-    // Step by step, since Clear: what kernels prepare in a first run can't be captured.
+    // Step by step, since Clear: preparations of kernels in a first run can't be captured.
     bool has_run = false;
     std::unique_ptr<DeviceGraph> graph = nullptr;
   };

@@ -1,5 +1,5 @@
-// What the plans of an executor share to run on a device: its stream, and what the host must know
-// of the work in it. Plans on the CPU have a link without a device.
+// What the plans of an executor share to run on a device: a stream, and notes on the work in the
+// stream that the host must know of. Plans on the CPU have a link without a device.
 //
 // Memory that the stream uses is given back only after a wait, since the allocators know nothing of
 // the stream.
@@ -19,14 +19,14 @@ namespace skiff {
 
 class DeviceLink {
  public:
-  // Throws what DeviceOf throws, and Error (kIo) if the device gives no stream.
+  // Throws the Errors of DeviceOf, and Error (kIo) if the device gives no stream.
   explicit DeviceLink(Place place)
       : place_(place), device_(&DeviceOf(place)), stream_(device_->MakeStream()) {}
   DeviceLink(const DeviceLink&) = delete;
   DeviceLink& operator=(const DeviceLink&) = delete;
 
-  // Returns the link of all plans on the CPU. It has no device: there is nothing to wait for and
-  // nothing to note, so its functions return at once. No function changes it, so threads share it.
+  // Returns the link of all plans on the CPU. Without a device there is nothing to wait for and
+  // nothing to note: all functions return at once and change nothing, so threads share the link.
   static const std::shared_ptr<DeviceLink>& Host();
 
   bool has_device() const { return device_ != nullptr; }
@@ -66,13 +66,14 @@ class DeviceLink {
   void Await(DeviceEvent* event);
   // Returns the time on a clock that stops in all these waits; 0 without a device.
   double WorkingSeconds() const { return has_device() ? SteadySeconds() - waited_seconds_ : 0; }
-  // Waits, and passes over a failure: for destructors, and while another Error is under way. That
-  // of an unfinished run is left to the next Wait: a device that has failed says so in each call.
+  // Waits, and passes over a failure: for destructors, and while another Error is under way. A
+  // failure of an unfinished run is left to the next Wait: a device that has failed says so in each
+  // call.
   void WaitQuietly() noexcept;
 
-  // Copies a tensor to one of as many bytes. From the CPU it does so at once, when the stream no
-  // longer uses the arenas there; from the device in the stream. Throws Error (kIo) as Wait does,
-  // or if the device refuses.
+  // Copies a tensor to a tensor of as many bytes: from the CPU at once, after the stream has used
+  // the arenas there; from the device in the stream. Throws Error (kIo) as Wait does, or if the
+  // device refuses.
   void Copy(const Tensor& from, Tensor* to);
 
  private:

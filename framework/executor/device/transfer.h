@@ -13,7 +13,7 @@ namespace skiff {
 // into the stream; DeviceLink::AwaitHost waits for it. The link must outlive it.
 //
 // `staged_bytes`: 0, or the most bytes of an input on the CPU that the host may change as soon as
-// the kernel has run, a feed for example. StagedCopy reads these at once, and may wait.
+// the kernel has run, a feed for example. StagedCopy reads such inputs at once, and may wait.
 std::unique_ptr<Kernel> MakeTransfer(DeviceLink* link, int64_t staged_bytes);
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// The arrays of tensors that a block reads and writes, and what is known of their elements.
+// The arrays of tensors that a block reads and writes, with the metas of the elements.
 #pragma once
 
 #include <map>
@@ -13,22 +13,22 @@ namespace skiff {
 
 class BlockArrays {
  public:
-  // `metas` are by the names that arrays have outside the block. Writes change them. They must
-  // outlive the object.
+  // `metas` are by the names that arrays have outside the block. Writes change the metas, which
+  // must outlive the object.
   explicit BlockArrays(ArrayMetas* metas) : metas_(*metas) {}
 
-  // Lets the block's array `name` be the one that is `outer` outside.
+  // Makes `name` in the block mean the array `outer` outside.
   void Tie(const std::string& name, const std::string& outer) { tied_[name] = outer; }
-  // Returns whether an array of the block is tied to this one.
+  // Returns whether an array of the block is tied to `outer`.
   bool IsTiedTo(const std::string& outer) const;
-  // Returns the name that the array has outside: its own unless it is tied.
+  // Returns the array's name outside: its own name unless the array is tied.
   const std::string& OuterName(const std::string& name) const;
 
-  // Returns what is known of the array with this name outside, nullptr if nobody has written it.
+  // Returns the meta of the array with this name outside, nullptr if no op has written the array.
   const ArrayMeta* Find(const std::string& outer) const;
-  // Notes what is known of the array now, unless a read has done so before.
+  // Notes the array's current meta, unless an earlier read has done so.
   void NoteRead(const std::string& name);
-  // Returns whether all arrays are as they were when they were read first.
+  // Returns whether the metas of all arrays are the same as at the first reads.
   bool AreAsRead() const;
 
   // Notes that an op of this type writes an element like `meta` to the array. Returns the meta of
@@ -43,7 +43,7 @@ class BlockArrays {
  private:
   ArrayMetas& metas_;
   std::map<std::string, std::string> tied_;
-  std::map<std::string, std::optional<ArrayMeta>> reads_;  // nothing: nobody has written it
+  std::map<std::string, std::optional<ArrayMeta>> reads_;  // nothing: no op has written the array
 };
 
 }  // namespace skiff

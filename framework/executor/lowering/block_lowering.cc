@@ -219,7 +219,7 @@ KnownContents::Contents BlockLowering::ConstantContents(ValueId value, std::stri
   return nullptr;
 }
 
-// In a plan for the very rows, the root block has the same ones in all runs.
+// In a plan for exact rows, the root block has the same rows in all runs.
 bool BlockLowering::ContentsMayVary(ValueId value) const {
   return (inputs_.is_for_capacity || capture_ != nullptr) && RowsVary(value);
 }

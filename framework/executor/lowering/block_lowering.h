@@ -36,17 +36,18 @@ class BlockLowering {
   const Block& block() const { return *block_; }
   Plan& plan() { return plan_; }
   const Plan& plan() const { return plan_; }
-  // Lowers ops of the gradient block from now on. It sees what the forward block has left.
+  // Lowers ops of the gradient block from now on. Reads see the values that the forward block has
+  // left.
   void EnterGradientBlock(const Block& block) { block_ = &block; }
-  // Returns the blocks whose ops this lowers: that of the constructor, then the gradient block.
+  // Returns the lowered blocks: the block of the constructor, then the gradient block.
   std::vector<const Block*> blocks() const;
-  // Lets the block's array `name` be the one that is `outer` outside.
+  // Makes the array `name` in the block mean the array `outer` outside.
   void TieArray(const std::string& name, const std::string& outer) { arrays_.Tie(name, outer); }
   // Returns whether the rows of a value, or of the elements of an array, may differ from run to run
   // or from iteration to iteration.
   bool RowsVary(ValueId value) const;
   void MarkVarying(ValueId value) { varying_.insert(value); }
-  // Returns whether the elements of all arrays are as they were when the block read them first.
+  // Returns whether the elements of all arrays are as at the block's first reads.
   bool ArraysAreAsRead() const { return arrays_.AreAsRead(); }
   // Returns whether the block declares the array, which is no array outside then.
   bool OwnsArray(const std::string& name) const;
@@ -55,7 +56,8 @@ class BlockLowering {
     contents_.SetOfFeed(std::move(of_feed));
   }
   // Returns the contents of a value if they are known and the same in all runs of the plan and in
-  // all iterations, else nullptr; `why` then says what they depend on.
+  // all iterations, else nullptr; `why` is then the source of the data on which the contents
+  // depend.
   KnownContents::Contents ConstantContents(ValueId value, std::string* why);
   // Announces the gradient block, which EnterGradientBlock will name.
   void SetGradientBlock(const Block* block) { gradient_block_ = block; }
@@ -83,13 +85,13 @@ class BlockLowering {
   // Gradient halves whose op hasn't come yet.
   PreparedGradients& gradients() { return gradients_; }
 
-  // Makes `value`, a feed, what the name means. An op must read it before one writes the variable.
+  // Makes the name mean `value`, a feed. An op must read the feed before an op writes the variable.
   void AddFeed(const std::string& name, ValueId value);
   // Returns whether only a run tells the shape or LoD that a read of the name sees.
   bool IsUnknown(const std::string& name) const;
 
  private:
-  // Throws an Error unless the scope holds what the program declares.
+  // Throws an Error unless the scope's tensor is as the program declares the variable.
   void CheckHeld(const Var& var, const Tensor& tensor) const;
   Place PlaceOfValue(const std::string& name, const TensorMeta& meta, Storage storage) const;
   void CheckFeeds(const Op& op) const;
@@ -97,18 +99,18 @@ class BlockLowering {
   // Finds the attributes that inputs give.
   void FindGivenAttributes(Instruction* instruction);
   bool ContentsMayVary(ValueId value) const;
-  // Returns the metas of the inputs; nothing unless what the op reads of them is known and
-  // constant.
+  // Returns the metas of the inputs; nothing unless the shapes and contents that the op reads are
+  // known and constant.
   std::optional<std::vector<TensorMeta>> ConstantInputs(const Instruction& instruction);
-  // Appends constants for an op whose output shapes depend on data that is known. Returns false for
-  // another op, and does nothing then.
+  // Appends constants for an op whose output shapes depend on data that is known. Returns false,
+  // and does nothing, for another op.
   bool MakeConstants(const Instruction& instruction);
   void DefineOutputs(const Op& op, const OpDef& def, Instruction* instruction);
   ValueId Define(const OpDef& def, const std::string& name, const TensorMeta& meta);
   ValueId DefinePersistable(const OpDef& def, const std::string& name, const TensorMeta& meta);
-  // Gives a gradient whose rows depend on data those of its forward variable.
+  // Gives a gradient whose rows depend on data the rows of its forward variable.
   void TakeForwardRows(const std::string& gradient, TensorMeta* meta);
-  // Sets what is known of an output whose rows only the kernel knows.
+  // Sets the known part of the meta of an output whose rows only the kernel knows.
   void DeclareRowsOfRun(TensorMeta* meta) const;
   ValueId AddArray(const std::string& name);
   bool ReadsVaryingRows(const Instruction& instruction) const;

@@ -16,11 +16,10 @@ struct ConstantOutput {
   AttributeMap attributes = {};      // of an assign_value that makes the contents
 };
 
-// Returns what the op makes of its inputs, whose contents are known, in OutputOrder. Returns
-// nothing if a plan can't have constants instead of the op: it may not be evaluated (MayEvaluate),
-// refuses the data, as it will when it runs, makes more elements than a plan should know, or makes
-// a tensor of a dtype that assign_value lacks. Throws an Error (kResourceExhausted) if there is no
-// memory.
+// Returns the outputs of the op for inputs whose contents are known, in OutputOrder. Returns
+// nothing if a plan can't have constants instead of the op: the op can't be evaluated
+// (MayEvaluate), refuses the data, makes more elements than a plan should know, or makes a tensor
+// of a dtype that assign_value lacks. Throws an Error (kResourceExhausted) if there is no memory.
 std::optional<std::vector<ConstantOutput>> ConstantOutputsOf(const OpRegistry& registry,
                                                              const Op& op, const OpDef& def,
                                                              std::vector<TensorMeta> inputs);

@@ -222,7 +222,7 @@ class LoopCut {
         const JointFeed& feed = links.feeds[static_cast<size_t>(fetch.feed)];
         const auto at = std::ranges::find(half->plan.feeds, feed.value);
         of_half.link.feed = static_cast<int>(at - half->plan.feeds.begin());
-        // No iteration reads what the one before has left.
+        // No iteration reads the value that the iteration before has left.
         if (at == half->plan.feeds.end()) {
           if (fetch.defines.empty()) continue;
           of_half.link.kind = LoopFetch::Kind::kLast;

@@ -15,16 +15,16 @@ struct HalfFeed {
   bool reads_data = false;  // false: the half reads only the shape
 };
 
-// A fetch of one half. The `feed` of its link is an index among HalfBody::feeds.
+// A fetch of one half. Its link's `feed` is an index among HalfBody::feeds.
 struct HalfFetch {
   JointFetch link;
-  // Of kLast: what it is if no iteration runs.
+  // Of kLast: the result if no iteration runs.
   OuterInput initial = {};
 };
 
 struct HalfBody {
-  // The instructions of the half, on the values of the joint body. Its feeds and fetches are those
-  // of the links below, in their order.
+  // The instructions of the half, on the values of the joint body. Feeds and fetches are in the
+  // order of the links below.
   Plan plan;
   std::vector<HalfFeed> feeds;
   std::vector<HalfFetch> fetches;
@@ -38,8 +38,8 @@ struct HalfBody {
 // reads: it needs a stack.
 struct Stash {
   ValueId value;
-  // The stash, a carried value, that becomes this one when an iteration ends: both lie in one
-  // stack, this one in the next slot. None: the value has a stack of its own.
+  // A carried stash that becomes `value` when an iteration ends: both lie in one stack, `value` in
+  // the next slot. None: `value` has a stack of its own.
   ValueId next_of;
 };
 
@@ -49,19 +49,19 @@ struct LoopHalves {
   std::vector<Stash> stashes;        // carried values first
 };
 
-// Returns the halves of a joint body: the instructions before its loop_boundary, or all if there is
-// none, and those after it, such as what the pass `recompute` computes again. `links` must name the
-// values that `joint` feeds and fetches.
+// Returns the halves of a joint body: the instructions before its loop_boundary (all instructions
+// if it has no boundary), and the instructions after the boundary, including recomputed
+// instructions. `links` must name the feeds and fetches of `joint`.
 //
-// A half has those feeds that it uses, those whose LoDs others follow, and of the forward half the
-// condition and what the gradient half reads. The gradient half has no carried values of the
-// forward half, which are stashes to it, but has the invariant feeds and the parts of both. A
-// carried fetch whose feed the half lacks is of the kind kLast; it is left out if it defines no
-// variable.
+// A half has the feeds that it uses and all feeds with a LoD, since other LoDs follow from the
+// feeds'. The forward half also has the condition and the feeds that are stashes. The gradient half
+// has the invariant feeds and the parts of both halves; carried values of the forward half reach it
+// as stashes. A carried fetch whose feed the half lacks becomes kLast, or is left out if it defines
+// no variable.
 //
-// A view of an invariant feed lies in that feed, unless something else writes to its storage. It is
-// no stash. Stashes that lie in the arena get the storage kStack. Variables of the scope are never
-// stashes.
+// A view of an invariant feed lies in the feed, unless something else writes to the view's storage,
+// and is no stash. Stashes that lie in the arena get the storage kStack. Variables of the scope are
+// never stashes.
 LoopHalves CutLoop(Plan joint, const JointLinks& links);
 
 }  // namespace skiff

@@ -11,17 +11,16 @@
 namespace skiff {
 
 // Appends the gradient half that was prepared with the forward op (BlockLowering::gradients), with
-// the values that its variables have now. A gradient that nobody has written is zeros.
+// the values that its variables have now. A gradient that no op has written is zeros.
 //
 // Throws an Error (kUnimplemented) if no gradient half is prepared for the op; (kInvalidArgument)
-// if a gradient doesn't fit the variable whose gradient it is; (kFailedPrecondition) if nobody has
-// written an array from which the gradient half takes gradients; and what CheckScopeIsAsBefore
-// throws.
+// if a gradient doesn't fit its variable; (kFailedPrecondition) if no op has written an array from
+// which the gradient half takes gradients; and the Errors of CheckScopeIsAsBefore.
 void EmitGradient(BlockLowering* outer, const Op& op, const OpDef& def, size_t position);
 
 // Throws an Error (kFailedPrecondition) if an op between a loop and its gradient half, which is an
 // instruction of `outer` or will be one, has written a variable of the scope that the gradient half
-// reads: it must find there what the forward half has found.
+// reads. Both halves must find the same elements there.
 void CheckScopeIsAsBefore(const BlockLowering& outer, const Instruction& gradient);
 
 }  // namespace skiff

@@ -12,12 +12,12 @@ namespace skiff {
 // stack for each stash, named like the value and "@STACK". Prepares the instruction of the gradient
 // half, if there is one, for the gradient op (PreparedGradient).
 //
-// `body` is lowered by `form`, and `halves` are those of its plan. The instructions keep the plan
-// of the joint body (Loop::joint_body) if rows may vary from run to run or from iteration to
-// iteration.
+// `body` is lowered by `form`, and CutLoop has made `halves` of the plan of `body`. The
+// instructions keep the plan of the joint body (Loop::joint_body) if rows may vary from run to run
+// or from iteration to iteration.
 //
-// Throws what LoopForm::Runs throws; an Error (kOutOfRange) if stacks would be too large; and
-// what BlockLowering::Write throws for the results.
+// Throws the Errors of LoopForm::Runs; an Error (kOutOfRange) if stacks would be too large; and the
+// Errors of BlockLowering::Write for the results.
 void EmitLoop(JointBody* body, const LoopForm& form, LoopHalves halves);
 
 }  // namespace skiff

@@ -1,5 +1,5 @@
-// What the variables of a gradient op were to its forward op: in a loop, other ops of the body may
-// have overwritten them before or after. Internal to framework/executor.
+// The values that a forward op had for the variables of its gradient op: other ops of a loop's body
+// may have overwritten the variables before or after. Internal to framework/executor.
 #pragma once
 
 #include <cstddef>

@@ -16,26 +16,26 @@
 
 namespace skiff {
 
-// One iteration: the instructions of the block (the forward half), a loop_boundary, and those of
-// the gradient block (the gradient half); without a gradient op, the forward half alone. Links say
-// how values enter and leave each half.
+// One iteration: the forward half (the instructions of the block), a loop_boundary, and the
+// gradient half (the instructions of the gradient block); without a gradient op, the forward half
+// alone. Links say how values enter and leave each half.
 class JointBody {
  public:
-  // Throws what BlockLowering's constructor throws. All arguments must outlive the object.
+  // Throws the Errors of BlockLowering's constructor. All arguments must outlive the object.
   JointBody(BlockLowering* outer, const LoopOps& ops, LoopForm* form);
   JointBody(const JointBody&) = delete;
   JointBody& operator=(const JointBody&) = delete;
 
-  // Lowers both blocks and runs the passes for bodies. `outer` gets no instruction by this, but
-  // values of the variables of the scope, and further out, that the blocks read.
+  // Lowers both blocks and runs the passes for bodies. `outer` gets no instruction, only values of
+  // the variables that the blocks read from the scope or from further out.
   //
-  // Returns false if the block writes other elements to an array than it has planned to read,
-  // larger ones for example. Then the loop must be lowered anew, with another object.
+  // Returns false if the block writes elements to an array that differ from the elements read
+  // before, for example larger elements. Then the loop must be lowered anew, with another object.
   //
   // Throws an Error (kInvalidArgument) if a variable changes its shape or dtype from one iteration
-  // to the next, or if a gradient that the op declares isn't made; (kUnimplemented) for what
-  // docs/loops.md lists as its limits; (kFailedPrecondition) if a pass has dropped the boundary;
-  // and what lowering throws for the ops of the blocks, with their places.
+  // to the next, or if a gradient that the op declares isn't made; (kUnimplemented) for the limits
+  // listed in docs/loops.md; (kFailedPrecondition) if a pass has dropped the boundary; and, with
+  // the place of the op, any Error of lowering an op of the blocks.
   bool Lower();
 
   const LoopOps& ops() const { return ops_; }
@@ -44,7 +44,7 @@ class JointBody {
   const BlockLowering& lowering() const { return lowering_; }
   BlockLowering& outer() { return outer_; }
 
-  // The rest is for forms. "The half" is the one that is being lowered.
+  // The rest is for forms. "The half" is the half being lowered.
 
   BlockLowering& lowering() { return lowering_; }
   const TensorMeta& MetaOf(ValueId value) const { return plan()[value].meta; }
@@ -54,9 +54,9 @@ class JointBody {
   // Returns whether the name means an array of tensors in the block.
   bool IsArray(const std::string& name) const;
 
-  // Adds a feed of the half, which `name` means in the body from now on. Returns its index.
+  // Adds a feed of the half. From now on `name` means the feed in the body. Returns its index.
   size_t AddFeed(LoopFeed::Kind kind, const std::string& name, TensorMeta meta, OuterInput input);
-  // The same for an input that is what the variable `outer` is at the gradient op; zeros for
+  // The same for an input that is the value of the variable `outer` at the gradient op; zeros for
   // @EMPTY@.
   size_t AddSeed(LoopFeed::Kind kind, const std::string& name, const TensorMeta& meta,
                  const std::string& outer);
@@ -96,7 +96,7 @@ class JointBody {
   HalfLinks* half_ = &links_.forward;  // that is being lowered
   size_t first_value_of_half_ = 0;
   std::optional<ForwardValues> forward_values_;
-  // What the forward block writes to variables of the scope last.
+  // The values that the forward block writes last to variables of the scope.
   std::map<std::string, ValueId> scope_values_at_end_;
 };
 

@@ -1,5 +1,5 @@
-// What tells one kind of op with a block from another: how its variables enter and leave the block,
-// and how often the block runs. Internal to framework/executor.
+// The differences between kinds of ops with a block: how variables enter and leave the block, and
+// how often the block runs. Internal to framework/executor.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct LoopRuns {
   bool gradient_descending = false;
 };
 
-// A kind of op with a block. There is an object for each op that is lowered, and JointBody::Lower
-// calls the methods that add links in the order in which they stand here. These throw an Error
+// A kind of op with a block. There is an object for each op that is lowered. JointBody::Lower calls
+// the methods that add links, AddFeeds to AddGradients, in this order. The methods throw an Error
 // (kInvalidArgument or kUnimplemented) for an op that doesn't fit its block.
 class LoopForm {
  public:
@@ -31,8 +31,8 @@ class LoopForm {
   LoopForm& operator=(const LoopForm&) = delete;
   virtual ~LoopForm() = default;
 
-  // Adds the feeds of the forward half, but for the variables that the block only reads: those
-  // become feeds when an op reads them.
+  // Adds the feeds of the forward half, except the variables that the block only reads: such a
+  // variable becomes a feed when an op reads it.
   virtual void AddFeeds(JointBody* body) = 0;
   // Adds the fetches of the forward half, whose ops are lowered.
   virtual void AddFetches(JointBody* body) = 0;
@@ -41,17 +41,17 @@ class LoopForm {
   // Adds the fetches of the gradient half, whose ops are lowered.
   virtual void AddGradients(JointBody* body) = 0;
 
-  // Returns whether the block runs at most once. Then it is on the CPU, and its gradient half finds
-  // the variables of the scope as the block has left them.
+  // Returns whether the block runs at most once. Such a block is on the CPU, and its gradient half
+  // finds the variables of the scope as after the block.
   virtual bool RunsAtMostOnce() const { return false; }
   // Returns how many iterations have a slot in a stack; -1: only a run knows. Call it after
   // AddFeeds.
   virtual int64_t SlotCount() const = 0;
   // Returns the feed that says whether one more iteration runs, or none. Call it after AddFetches.
   virtual ValueId Condition(const JointBody& body) const;
-  // Reads in the outer block what decides how often the block runs. Call it when the body is
-  // lowered. Throws an Error if a condition isn't one bool (kInvalidArgument), or if that of a loop
-  // is a variable of the scope (kUnimplemented).
+  // Returns how often the block runs, and reads the condition in the outer block. Call it when the
+  // body is lowered. Throws an Error if a condition isn't a single bool (kInvalidArgument), or if
+  // the condition of a loop is a variable of the scope (kUnimplemented).
   virtual LoopRuns Runs(JointBody* body) const = 0;
 };
 

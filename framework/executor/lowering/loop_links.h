@@ -1,5 +1,5 @@
-// How values enter and leave a joint body: the plan of a loop's block and of its gradient block,
-// before it is cut into two halves. Internal to framework/executor.
+// How values enter and leave a joint body: the plan of a loop's block and gradient block before the
+// cut into two halves. Internal to framework/executor.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@
 
 namespace skiff {
 
-// What the loop takes from the plan around it, the outer one. Neither of the two: zeros.
+// An input of the loop from the outer plan, which is the plan around the loop. If both members are
+// empty: zeros.
 struct OuterInput {
   ValueId value = {};           // of the outer plan
-  std::string read_later = {};  // what this variable is at the gradient op
+  std::string read_later = {};  // the value of this variable at the gradient op
 };
 
 // A feed of the joint body.
@@ -32,7 +33,7 @@ struct JointFetch {
   int feed = -1;             // of kCarried: its index among the feeds of the same half
   std::string defines = {};  // the outer variable; empty: none
   TensorMeta outer_meta = {};
-  ValueId like = {};  // of kSum: the value of the outer plan whose gradient it is
+  ValueId like = {};  // of kSum, a gradient: the outer plan's value for the forward variable
 };
 
 struct HalfLinks {

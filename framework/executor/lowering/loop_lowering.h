@@ -11,13 +11,14 @@ namespace skiff {
 //
 // The block and the gradient block of its gradient op are lowered as one plan, the joint body
 // (joint_body.h): one iteration, the gradient half after the forward half. The plan passes run on
-// the joint body, which is then cut in two (cut_loop.h). What the second half reads of the first is
-// stacked, in values of the outer plan (emit_loop.h). The gradient op's instruction is prepared
-// with the forward op's; lowering the gradient op appends it (emit_gradient.h).
+// the joint body, which is then cut in two (cut_loop.h). Values of the forward half that the
+// gradient half reads are stacked, in values of the outer plan (emit_loop.h). The gradient op's
+// instruction is prepared with the forward op's; lowering the gradient op appends it
+// (emit_gradient.h).
 //
 // Throws an Error (kUnimplemented) if the program runs its blocks in so many ways that there would
-// be too many bodies, or if each iteration writes larger elements to an array; and what
-// JointBody::Lower, EmitLoop and EmitGradient throw.
+// be too many bodies, or if each iteration writes larger elements to an array; and the Errors of
+// JointBody::Lower, EmitLoop and EmitGradient.
 void LowerLoop(BlockLowering* outer, const Op& op, const OpDef& def, size_t position);
 
 }  // namespace skiff

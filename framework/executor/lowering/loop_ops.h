@@ -32,18 +32,18 @@ struct LoopOps {
   bool HasGradient() const { return gradient.op != nullptr; }
 };
 
-// Returns the op, and its gradient op if the blocks that `outer` lowers have it. Throws an Error
-// (kInvalidArgument) if one of them doesn't run exactly one block.
+// Returns the op, and its gradient op if the blocks that `outer` lowers have one. Throws an Error
+// (kInvalidArgument) if either op doesn't run exactly one block.
 LoopOps FindLoopOps(const BlockLowering& outer, const Op& op, const OpDef& def, size_t position);
 
 // Returns the slot of the gradients of a slot's variables.
 std::string GradientSlot(const char* slot);
 
-// Returns the variables inside that begin as the gradients of results, which are in the gradient
-// op's slot GradientSlot(slots.results), by their order there. Requires a gradient op.
+// Returns the variables of the gradient block that begin as the gradients of results, in the order
+// of the gradient op's slot GradientSlot(slots.results). Requires a gradient op.
 std::vector<std::string> InnerResultGradients(const LoopOps& ops);
 
-// Returns the tensors outside of its block that a block op writes, but for variables of the scope.
+// Returns the tensors outside of its block that a block op writes, except variables of the scope.
 std::vector<const Var*> WrittenOutside(const OpRegistry& registry, const BlockOp& op);
 
 }  // namespace skiff

@@ -14,16 +14,16 @@
 
 namespace skiff {
 
-// Returns the segment of the root block that begins with op `first_op`. Changes nothing else: a
+// Returns the segment of the root block that begins with op `first_op`. Doesn't change the scope: a
 // persistable that the program writes and the scope lacks is a scope value all the same, and
-// whoever prepares the plan makes it. The feeds are the user's if first_op is 0, else what the
-// segment before fetches.
+// PreparedPlan creates the variable. The feeds are the user's if first_op is 0, else the fetches of
+// the segment before.
 //
-// Throws an Error for a feed that the program doesn't know, or that it overwrites before reading
-// it; for a feed whose dtype, LoD level or shape its variable doesn't admit; for a variable that is
-// read before it is written, or that the scope holds in another shape or dtype than the program
-// says; for a fetch that nothing writes; and for whatever a shape rule finds. It names op,
-// block, creation site and the op's place in the program.
+// Throws an Error for a feed that the program lacks, or overwrites before reading it; for a feed
+// whose dtype, LoD level or shape the variable doesn't admit; for a variable that is read before an
+// op writes it, or has another shape or dtype in the scope than in the program; for a fetch that
+// nothing writes; and for mistakes that a shape rule finds. The Error names op, block, creation
+// site and the op's place in the program.
 Segment LowerSegment(LoweringInputs inputs, const Program& program,
                      const std::vector<std::pair<std::string, TensorMeta>>& feeds,
                      const std::vector<std::string>& fetches, size_t first_op = 0);

@@ -1,4 +1,4 @@
-// What plans are lowered with.
+// The inputs of lowering.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@ class BlockLowering;
 // Op id -> place among the ops of the root block.
 using OpPositions = std::unordered_map<int64_t, size_t>;
 
-// Runs plan passes on the body of a loop: one iteration, its gradient half after the forward half.
+// Runs plan passes on a joint body: one iteration of a loop, the gradient half after the forward
+// half.
 using BodyPasses = std::function<void(Plan* body)>;
 
 struct LoweringInputs {
   const OpRegistry& registry;
   const Scope& scope;
   Place place;
-  // The places of ops, by id, before the passes; an op that a pass made has the place where it is
-  // now.
+  // The places of ops, by id, before the passes; an op that a pass made has its current place.
   OpPositions positions = {};
   BodyPasses body_passes = {};  // empty: none
-  // LowerLoop. From here, since it lowers the ops of a body in turn. LowerSegment sets it.
+  // LowerLoop, which calls BlockLowering in turn; LowerSegment sets the pointer.
   void (*lower_loop)(BlockLowering* outer, const Op& op, const OpDef& def,
                      size_t position) = nullptr;
   int64_t max_loop_iterations = 1000;  // CompileOptions::max_loop_iterations
   // Whether runs have other rows than the metas of feeds say.
   bool rows_vary = false;
-  // Whether the plan is one for a capacity, so that these runs have it, too.
+  // Whether the plan is for a capacity: it then serves runs with other rows.
   bool is_for_capacity = false;
-  // When the segment begins; lowering adds to it.
+  // The arrays when the segment begins; lowering adds the arrays that ops write.
   std::shared_ptr<ArrayMetas> arrays = std::make_shared<ArrayMetas>();
   // Segment::gradients_before and contents_before.
   PreparedGradients gradients = {};

@@ -9,7 +9,7 @@
 namespace skiff {
 
 // Parts of `inputs` enter each iteration, and parts of `outputs` leave it. States are carried:
-// `ex_states` begin as `initial_states`, then as what the iteration before has left in `states`.
+// `ex_states` are `initial_states` in the first iteration, then `states` of the iteration before.
 std::unique_ptr<LoopForm> MakeRecurrentForm();
 
 }  // namespace skiff

@@ -1,4 +1,5 @@
-// A segment: a part of a program with a plan of its own, and what segments leave to later ones.
+// A segment: a part of a program with a plan of its own. Segments hand arrays, gradient halves and
+// contents on to later segments.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,13 @@
 
 namespace skiff {
 
-// What is known of the elements of an array.
+// The known properties of an array's elements.
 struct ArrayMeta {
   TensorMeta element;      // see TensorMeta::is_array
   bool rows_vary = false;  // from element to element, or from run to run
 };
 using ArrayMetas = std::map<std::string, ArrayMeta>;  // by the array's name
-// Return whether plans for these elements are the same.
+// Return whether plans for both are the same.
 bool CanReplace(const ArrayMeta& a, const ArrayMeta& b);
 bool CanReplace(const ArrayMetas& a, const ArrayMetas& b);
 
@@ -37,16 +38,16 @@ struct PreparedGradient {
   std::vector<Definition> defines = {};
   // Inputs of the instruction that are known only at the gradient op: the variables to read there.
   std::vector<std::pair<size_t, std::string>> reads = {};
-  // If a later segment has the gradient op, the names under which it finds the inputs. Empty: none,
-  // or one of `reads`.
+  // If a later segment has the gradient op, the names under which the segment finds the inputs. An
+  // empty name: no input, or an input in `reads`.
   std::vector<std::string> input_names = {};
 };
 // By the variable that ties a gradient op to its forward op.
 using PreparedGradients = std::map<std::string, PreparedGradient>;
-// Returns whether a plan that is made for one serves the other.
+// Returns whether a plan that is made for either serves the other.
 bool CanReplace(const PreparedGradients& a, const PreparedGradients& b);
 
-// What is known of the elements of variables, by name.
+// The known elements of variables, by name.
 using ContentsByName = std::map<std::string, std::shared_ptr<const Tensor>>;
 bool CanReplace(const ContentsByName& a, const ContentsByName& b);
 
@@ -57,17 +58,20 @@ struct Segment {
   Plan plan;
   size_t first_op = 0;
   size_t next_op = 0;
-  // The variables that later segments read or that the user fetches, and inputs of gradients_after:
-  // the plan's fetches, and the feeds of the next segment. Of the last segment: the user's fetches.
+  // The plan's fetches, which are the feeds of the next segment: the variables that later segments
+  // read or that the user fetches, and the inputs of gradients_after. Of the last segment: the
+  // user's fetches.
   std::vector<std::string> fetches;
   bool is_last = true;
-  // The arrays when it begins and when it ends.
+  // The arrays at the beginning and at the end of the segment.
   ArrayMetas arrays_before = {};
   ArrayMetas arrays_after = {};
-  // The gradient halves that earlier segments have left to this one, and this one to later ones.
+  // The gradient halves whose gradient ops are still to come, at the beginning and at the end of
+  // the segment.
   PreparedGradients gradients_before = {};
   PreparedGradients gradients_after = {};
-  // What later segments know of the variables that they read.
+  // The known contents of variables that later segments read, at the beginning and at the end of
+  // the segment.
   ContentsByName contents_before = {};
   ContentsByName contents_after = {};
 };

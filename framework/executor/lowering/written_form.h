@@ -1,5 +1,5 @@
-// Lowers ops that leave what their block writes to variables outside: `while` and
-// `conditional_block`. Internal to framework/executor.
+// Lowers ops whose block writes variables outside: `while` and `conditional_block`. Internal to
+// framework/executor.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace skiff {
 
-// Variables outside that the block writes are carried from one iteration to the next. Those that
-// have no value before are what the last iteration leaves.
+// Variables outside that the block writes are carried from iteration to iteration. A variable
+// without a value before the op gets its value from the last iteration.
 //
 // Of `while`, which runs its block as long as a variable is true:
 std::unique_ptr<LoopForm> MakeWhileForm();

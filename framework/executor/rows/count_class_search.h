@@ -8,9 +8,9 @@
 
 namespace skiff {
 
-// Returns the counts of a plan's feeds, all of which may vary, with as few of them in one class as
-// the plan's ops allow: two counts share one if an op refuses the feeds when only one of them
-// changes. A dense feed that can't change at all has no class.
+// Returns the counts of a plan's feeds, all of which may vary, in classes as small as the plan's
+// ops allow: two counts share a class if an op refuses the feeds when only one count changes. A
+// dense feed that can't change at all has no class.
 CountClasses FindClasses(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods);
 
 }  // namespace skiff

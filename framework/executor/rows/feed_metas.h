@@ -1,4 +1,4 @@
-// What plans need to know of the tensors that a run is given.
+// The metas and counts of the feeds of a run, for which plans are made.
 #pragma once
 
 #include "framework/executor/api/feed_list.h"
@@ -11,9 +11,9 @@ namespace skiff {
 // layout or isn't on the CPU.
 void CheckFeeds(const FeedList& feeds);
 
-// Returns the metas of the feeds of a program, or of those of a later segment. Each ragged feed has
-// a LoD group of its own, since two feeds may have equal LoDs in this run and others in the next. A
-// rank table, which an earlier segment has made, has the LoD of what it ranks.
+// Returns the metas of the feeds of a program, or of a later segment. Each ragged feed has a LoD
+// group of its own, since two feeds may have equal LoDs in this run and different LoDs in the next.
+// A rank table, made by an earlier segment, has the LoD of the ranked variable.
 FeedMetas MetasOfFeeds(const Program& program, const FeedList& feeds);
 
 bool HasRaggedFeed(const FeedMetas& feeds);

@@ -1,5 +1,5 @@
-// Finds elements of values that are known when a plan is made: constants, and what follows from
-// shapes. Shapes and axes that a program computes (SlotDef::attribute) are such elements.
+// Finds elements of values that are known when a plan is made: constants, and elements that follow
+// from shapes. Shapes and axes that a program computes (SlotDef::attribute) are such elements.
 #pragma once
 
 #include <cstddef>
@@ -19,23 +19,23 @@ bool HaveSameElements(const Tensor& a, const Tensor& b);
 class KnownContents {
  public:
   using Contents = std::shared_ptr<const Tensor>;
-  // Finds those of a feed. Returns nullptr if they depend on data, and then sets `why` to what they
-  // depend on.
+  // Returns the contents of a feed. Returns nullptr if the contents depend on data, and sets `why`
+  // to the source of the data.
   using OfFeed = std::function<Contents(ValueId feed, std::string* why)>;
 
   // Both must outlive the object. Without `of_feed`, nothing is known of feeds.
   KnownContents(const OpRegistry& registry, Plan* plan) : registry_(registry), plan_(*plan) {}
   void SetOfFeed(OfFeed of_feed) { of_feed_ = std::move(of_feed); }
 
-  // Returns the contents, which it notes in the value's meta and in those of all values from which
-  // they follow. Returns nullptr if they depend on data, and then sets `why` to what they depend
-  // on: `feed "n"`.
+  // Returns the contents of a value. Notes the contents of the value, and of all values from which
+  // they follow, in the metas. Returns nullptr if the contents depend on data, and sets `why` to
+  // the source of the data: `feed "n"`.
   Contents Find(ValueId value, std::string* why);
 
  private:
   bool MayCompute(const Instruction& instruction) const;
-  // Sets the contents of the outputs, given those of the inputs. Returns false if the op refuses
-  // them.
+  // Sets the contents of the outputs, given the contents of the inputs. Returns false if the op
+  // refuses its inputs.
   bool Compute(const Instruction& instruction, std::string* why);
 
   const OpRegistry& registry_;
@@ -43,16 +43,16 @@ class KnownContents {
   OfFeed of_feed_;
 };
 
-// Returns what an op makes of the shapes and contents in `context`, in the order of its outputs:
-// those whose contents `plan` knows, nullptr for all others. `instruction` is one of the plan, or a
-// member of one. Throws what Evaluate throws.
+// Returns the contents of an op's outputs, in order, for the shapes and contents in `context`;
+// nullptr for each output whose contents `plan` doesn't know. `instruction` is an instruction of
+// the plan, or a member of a fused instruction. Throws the Errors of Evaluate.
 std::vector<KnownContents::Contents> EvaluateKnown(const OpRegistry& registry, const Plan& plan,
                                                    const Instruction& instruction,
                                                    const OpContext& context);
 
-// Sets what `plan` knows of the contents of values that the instructions from `begin` to `end` make
-// to what follows from the shapes of `moment`, a copy of the plan with other rows. Throws what
-// Evaluate throws.
+// `moment` is a copy of `plan` with other rows. For each output of the instructions from `begin` to
+// `end` whose contents `plan` knows, computes the contents in `moment` from the shapes there.
+// Throws the Errors of Evaluate.
 void FollowShapes(const OpRegistry& registry, const Plan& plan, size_t begin, size_t end,
                   Plan* moment);
 

@@ -17,12 +17,12 @@
 
 namespace skiff {
 
-// What the rows follow from are *sources*: feeds of the body, and outputs of ops that set rows. All
-// others are affine forms of the counts of the sources.
+// All rows follow from *sources*: feeds of the body, and outputs of ops that set rows. The rows of
+// other values are affine forms of the counts of the sources.
 class LoopRows {
  public:
-  // `varies`: by feed of the joint body, whether its rows may differ from run to run. Throws what
-  // PlanRows throws. The loop must outlive it.
+  // `varies`: by feed of the joint body, whether its rows may differ from run to run. Throws the
+  // Errors of PlanRows. The loop must outlive the object.
   LoopRows(const OpRegistry& registry, const Loop& loop, const std::vector<bool>& varies);
 
   // Lets the values of each LoD group share one LoD.
@@ -37,30 +37,29 @@ class LoopRows {
 
   // Notes the rows and LoDs of the feeds, which are inputs of the loop's instruction.
   void NoteFeeds(const KernelContext& context);
-  // Forgets what earlier iterations have set.
+  // Forgets the rows that earlier iterations have set.
   void StartIteration();
-  // Notes what the instruction, which sets rows, has set.
+  // Notes the rows that the instruction, which sets rows, has set.
   void Note(const Instruction& instruction);
-  // Gives all values the rows and LoDs that follow from what has been noted. Throws an Error
+  // Gives all values the rows and LoDs that follow from the noted rows and LoDs. Throws an Error
   // (kInvalidArgument) if there are more rows than planned, or if counts differ that must be equal.
   void Apply();
 
   // Must come before an instruction of the body with values whose rows vary: a kernel that takes
-  // fewer rows leaves it to the shape rules which it can have. Throws their Errors, and an Error
-  // (kInvalidArgument) if a rule gives other rows than those set.
+  // fewer rows leaves it to the shape rules to refuse rows. Throws the Errors of the rules, and an
+  // Error (kInvalidArgument) if a rule gives other rows than Apply has set.
   void CheckRules(size_t instruction);
 
-  // Keep in an array, and restore, what has been noted in an iteration.
+  // Keep in an array, and restore, the rows and LoDs noted in an iteration.
   void Save(int64_t iteration, TensorArray* history) const;
   void Restore(int64_t iteration, const TensorArray& history);
 
-  // Returns the body as it is in this iteration before an instruction of it: with the shapes and
-  // LoDs that are known, and with the contents that earlier instructions make. Valid until the next
-  // Apply.
+  // Returns the body with the shapes, LoDs and contents that are known in this iteration before
+  // `instruction`. Valid until the next Apply.
   const Plan& CurrentBody(size_t instruction);
 
  private:
-  // A feed, whose rows are those of an input of the loop, or an output of an op.
+  // A feed, which has the rows of an input of the loop, or an output of an op.
   struct Source {
     ValueId value;
     int input = -1;
@@ -71,12 +70,12 @@ class LoopRows {
   };
 
   void AddSources(const Loop& loop, const std::vector<bool>& varies);
-  // Returns where the history has what an op has set. Both halves of a loop have the same ops that
-  // set rows, but not the same feeds.
+  // Returns the place in the history for the rows of a source that an op sets. Both halves of a
+  // loop have the same ops that set rows, but not the same feeds.
   int64_t PlaceInHistory(int64_t iteration, size_t source) const;
   [[noreturn]] void Refuse() const;
-  // Returns for each instruction of the body whether its rules have agreed with what the last Apply
-  // has given.
+  // Returns for each instruction of the body whether its rules have agreed with the rows of the
+  // last Apply.
   std::vector<bool>& Agreed();
   // Gives a copy of the body the rows and LoDs that are known.
   void GiveRows(Plan* moment) const;
@@ -84,7 +83,7 @@ class LoopRows {
 
   const OpRegistry& registry_;
   const Plan& body_;
-  std::vector<Source> sources_;  // those that are feeds first
+  std::vector<Source> sources_;  // feeds first
   size_t feed_count_ = 0;
   Plan shapes_;  // the joint body, with the sources as feeds
   std::optional<CountClasses> classes_;
@@ -99,13 +98,13 @@ class LoopRows {
   std::vector<const LoD*> of_sources_;
   RunLoDs next_lods_;
   std::optional<Plan> moment_;
-  bool moment_has_rows_ = false;  // those of the last Apply
+  bool moment_has_rows_ = false;  // of the last Apply
   size_t followed_ = 0;           // how many instructions moment_ has the contents of
-  // By all that a shape rule may read: counts and offsets of LoDs.
+  // By everything that a shape rule may read: counts and offsets of LoDs.
   std::map<std::vector<int64_t>, std::vector<bool>> agreed_;
-  size_t kept_ = 0;           // how many numbers its keys have
-  std::vector<int64_t> key_;  // of the moment
-  // With what the last Apply has given; nullptr: not looked for yet.
+  size_t kept_ = 0;           // how many numbers the keys of agreed_ have
+  std::vector<int64_t> key_;  // of the last Apply
+  // The entry of agreed_ for the last Apply; nullptr: not looked for yet.
   std::vector<bool>* agreed_now_ = nullptr;
 };
 

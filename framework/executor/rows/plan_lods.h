@@ -1,4 +1,5 @@
-// The LoDs of a plan's ragged values, in each run those of its feeds and what is derived from them.
+// The LoDs of a plan's ragged values: in each run the LoDs of the feeds, and LoDs derived from
+// these.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +15,10 @@
 
 namespace skiff {
 
-// Returns a LoD with as many levels as `like`, without offsets, and with room for as many.
+// Returns a LoD with as many levels as `like`, without offsets, and with room for as many offsets.
 LoD RoomForLoD(const LoD& like);
 
-// Returns whether nobody knows the LoD as yet: it has levels without offsets.
+// Returns whether the LoD isn't known yet: it has levels without offsets.
 bool IsUnknown(const LoD& lod);
 
 // The LoDs of one run, by group. An object that is used again takes no memory as long as no LoD has
@@ -31,11 +32,12 @@ class PlanLoDs {
  public:
   explicit PlanLoDs(const Plan& plan);
 
-  // Returns LoDs with room for those that the plan was made for.
+  // Returns LoDs with room for the LoDs that the plan was made for.
   RunLoDs Room() const;
-  // Sets `lods` to what follows from those of the feeds, which are in the order of the plan's; a
-  // dense feed's isn't read. nullptr: the LoD isn't known yet, nor are those that follow from it
-  // (IsUnknown). Throws what LoDGroup::Derive throws for LoDs that don't fit together.
+  // Sets `lods` to the LoDs that follow from `of_feeds`, which has an element for each of the
+  // plan's feeds, not read for a dense feed. nullptr: the feed's LoD isn't known yet; all LoDs that
+  // follow from it become unknown (IsUnknown). Throws the Errors of LoDGroup::Derive for LoDs that
+  // don't fit together.
   void Derive(std::span<const LoD* const> of_feeds, RunLoDs* lods) const;
   // Returns whether each LoD has as many sequences and rows as in the run that the plan was made
   // for.
@@ -43,20 +45,22 @@ class PlanLoDs {
 
   // Lets the values of each group share one LoD, which Set changes.
   void Bind(ValueTensors* values) const;
-  // Gives the groups these LoDs, and `lods` those that they had.
+  // Swaps the LoDs of the groups with `lods`.
   void Set(RunLoDs* lods);
-  // Appends the offsets of all groups in this run, those of each level behind their number.
+  // Appends the offsets of all groups in this run, each level as the number of its offsets and then
+  // the offsets.
   void AppendOffsets(std::vector<int64_t>* offsets) const;
-  // Return the LoD of a value in this run, and in one with other LoDs; nullptr for a dense one.
+  // Return the LoD of a value in this run, and in a run with the LoDs `lods`; nullptr for a dense
+  // value.
   const LoD* Of(ValueId value) const;
   const LoD* In(const RunLoDs& lods, ValueId value) const;
-  // Returns the LoD on which the value's shape depends, in this run; nullptr if there is none.
+  // Returns the LoD of this run on which the value's shape depends; nullptr if there is none.
   const LoD* OfShape(ValueId value) const;
-  // Gives the values of `moment`, a copy of the plan with other rows, the LoDs of this run as far
-  // as they are known, and those on which their shapes depend.
+  // `moment` is a copy of the plan with other rows. Sets for each value there the LoD in this run,
+  // and the LoD on which the shape depends, as far as these are known.
   void GiveTo(Plan* moment) const;
-  // Returns the place of the value's group among RunLoDs::of_groups, and of the group on which its
-  // shape depends; nothing if it has none.
+  // Return the place among RunLoDs::of_groups of the value's group, and of the group on which its
+  // shape depends; nothing if there is no such group.
   std::optional<size_t> GroupOf(ValueId value) const;
   std::optional<size_t> ShapeGroupOf(ValueId value) const;
 
@@ -64,12 +68,12 @@ class PlanLoDs {
   struct Group {
     std::shared_ptr<const LoDGroup> group;
     std::vector<size_t> parents;  // earlier groups
-    std::optional<size_t> feed;   // whose LoD it is
+    std::optional<size_t> feed;   // the feed with this LoD
     std::vector<ValueId> values;
     std::shared_ptr<LoD> lod = std::make_shared<LoD>();  // in this run
   };
 
-  // Returns the place of a group, which it appends after those that it is derived from.
+  // Returns the place of a group, which it appends after the group's parents.
   size_t Add(const std::shared_ptr<const LoDGroup>& group);
   std::optional<size_t> PlaceOf(const std::shared_ptr<const LoDGroup>& group) const;
 

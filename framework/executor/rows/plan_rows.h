@@ -1,5 +1,5 @@
 // The rows (dim 0) of the values of a plan for a capacity, in each run: affine forms of the counts
-// that are known when it starts, such as 12 * tokens or tokens_a + tokens_b.
+// that are known when the run starts, such as 12 * tokens or tokens_a + tokens_b.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ namespace skiff {
 
 class PlanRows {
  public:
-  // Finds the forms by inferring the plan's shapes for several counts. Throws what RowProbes
-  // throws, and an Error (kUnimplemented), which names the op, if there is a shape that has no
-  // form: another dim than the first varies, or its rows follow from the counts in another way.
+  // Finds the forms by inferring the plan's shapes for several counts. Throws the Errors of
+  // RowProbes, and an Error (kUnimplemented), which names the op, if a shape has no form: another
+  // dim than the first varies, or the rows follow from the counts in another way.
   PlanRows(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
            const CountClasses& classes, ServedCounts served = ServedCounts::kCapacity);
 
-  // Sets `rows` to those of each form in a run, whose counts of feeds are given by class. Returns
-  // false if the plan doesn't serve the run: it hasn't the capacity; a count or the rows of a value
-  // are 0, which some ops refuse; or two counts differ that were equal in all runs that were tried,
-  // so that a rule may have taken one for the other, or have found them to fit together. The counts
-  // of the LoDs are appended to `counts`.
+  // Sets `rows` to the rows of each form in a run. `counts` has the run's counts of feeds, by
+  // class, and gets the counts of the LoDs appended. Returns false if the plan doesn't serve the
+  // run: a count exceeds the capacity; a count or the rows of a value are 0, which some ops refuse;
+  // or two counts differ that were equal in all probes, since a rule may have used either count for
+  // the other, or may demand equal counts.
   //
-  // A count of -1 isn't known yet; neither are the rows, then -1, that depend on it. In a body, 0
-  // is a count like any other.
+  // A count of -1 isn't known yet; rows that depend on such a count are -1, too. In a body, 0 is a
+  // count like any other.
   bool Evaluate(const RunLoDs& lods, std::vector<int64_t>* counts,
                 std::vector<int64_t>* rows) const;
 
@@ -42,8 +42,8 @@ class PlanRows {
   };
   const std::vector<Varying>& values() const { return values_; }
 
-  // Of a body: whether an op refuses few rows or none, or gives them others than the forms do. Then
-  // whoever sets rows must ask the shape rules of the ops that read them.
+  // Of a body: returns whether an op refuses few rows or none, or gives other rows than the forms.
+  // Then LoopRows must ask the shape rules of ops that read values with varying rows (CheckRules).
   bool has_limits() const { return has_limits_; }
 
  private:
@@ -62,7 +62,8 @@ class PlanRows {
   // Pairs of counts that are equal in every probe.
   std::vector<std::pair<size_t, size_t>> equal_counts_;
   std::vector<RowForm> forms_;
-  // Other forms with the same rows in every probe, each with the place of the one in forms_.
+  // Other forms with the same rows in every probe, each with the place of its counterpart in
+  // forms_.
   std::vector<std::pair<size_t, RowForm>> rivals_;
   std::vector<Varying> values_;
   bool has_limits_ = false;

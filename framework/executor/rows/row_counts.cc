@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kStep = 8;
 
-// Adds `rest` to the lengths, one by one to the shortest one of the moment.
+// Adds `rest` to the lengths, one by one, each to the currently shortest length.
 void Lengthen(int64_t rest, std::vector<int64_t>* lengths) {
   if (lengths->empty()) return;
   // The shortest `count` sequences come to one level; of what remains, the first ones get one more.

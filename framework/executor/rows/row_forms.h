@@ -1,5 +1,5 @@
-// Affine forms that give the rows of a value as a function of the counts of a run, and the runs
-// that are tried to find such forms.
+// Affine forms that give the rows of a value as a function of the counts of a run, and the assumed
+// runs (probes) from which such forms are found.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace skiff {
 
 // The counts of several assumed runs, the probes.
 struct CountProbes {
-  // By probe: the counts of the feeds by class, then those of the LoD groups. Probe 0 is the plan
-  // itself, probe 1 has the same counts of feeds.
+  // By probe: the counts of the feeds by class, then the counts of the LoD groups. Probe 0 is the
+  // plan itself, probe 1 has the same counts of feeds.
   std::vector<std::vector<int64_t>> counts;
   size_t classes = 0;
   int64_t change = -1;  // of the count of class i from probe 1 to probe Other(i)

@@ -17,12 +17,12 @@ namespace skiff {
 
 // Which runs a plan serves.
 enum class ServedCounts {
-  kCapacity,  // those with all counts that round up to the capacity of those given
-  kBody,      // of a loop's body: those with the counts given and all smaller ones, 0 included
+  kCapacity,  // with counts that round up to the same capacity as the given counts
+  kBody,      // of a loop's body: with counts from 0 up to the given counts
 };
 
-// Appends the counts of the LoDs of a run. `planned`: how many counts each LoD has, which stand for
-// a LoD that isn't known yet, as -1.
+// Appends the counts of the LoDs of a run. `planned`: how many counts each LoD has. For a LoD that
+// isn't known yet, appends so many times -1.
 void AppendCountsOfGroups(const RunLoDs& lods, const std::vector<size_t>& planned,
                           std::vector<int64_t>* counts);
 
@@ -40,7 +40,7 @@ class RowProbes {
  public:
   // Infers the plan's shapes in each probe. Throws an Error (kUnimplemented) if an op refuses
   // counts that the plan should serve, or if a kernel is prepared for numbers that vary
-  // (SlotDef::attribute). All that it is given must outlive it.
+  // (SlotDef::attribute). All arguments must outlive the object.
   RowProbes(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
             const CountClasses& classes, ServedCounts served);
 

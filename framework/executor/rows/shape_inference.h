@@ -1,4 +1,4 @@
-// The shapes, LoDs and known contents of a plan's values for other feeds than those of the plan.
+// The shapes, LoDs and known contents of a plan's values for other feeds than the plan's.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,12 @@ FeedMetas FeedsOf(const Plan& plan);
 
 class ShapeInference {
  public:
-  // Runs the shape rules of the plan, whose feeds have other shapes and LoDs. Layouts stay those of
-  // the plan. `reached` counts the instructions whose rules have agreed so far; nullptr: nobody
-  // wants to know. Throws what the rules throw, and an Error (kUnimplemented) if an op reads the
-  // rows of a value before one makes it, or if what a loop hands on or leaves has rows that vary;
-  // all name the op. Throws what PlanLoDs::Derive throws. Plan and registry must outlive it.
+  // Runs the shape rules of the plan, whose feeds have other shapes and LoDs. Layouts stay the
+  // plan's. `reached`, unless nullptr, counts the instructions whose rules have agreed so far.
+  // Throws the Errors of the rules, and an Error (kUnimplemented) if an op reads the rows of a
+  // value that no op has made yet, or if the rows of a loop's result, or of a value handed from
+  // iteration to iteration, vary in a way that can't be inferred; all name the op. Throws the
+  // Errors of PlanLoDs::Derive. Plan and registry must outlive the object.
   ShapeInference(const OpRegistry& registry, const Plan& plan, const PlanLoDs& lods,
                  const FeedMetas& feeds, size_t* reached = nullptr);
 
@@ -30,8 +31,9 @@ class ShapeInference {
   const RunLoDs& lods() const { return run_; }
 
  private:
-  // Sets what is known of a value before it is made. An op that needs only its shape or LoD may run
-  // earlier, and a pass may have dropped the op that makes it.
+  // Sets the shape and LoD of a value as far as they are known before an op makes the value. An op
+  // that needs only the shape or LoD may come earlier, and a pass may have dropped the op that
+  // makes the value.
   void AssumeUnmade(ValueId id, const PlanLoDs& lods);
   void Infer(const Instruction& instruction);
   void InferCopy(const Instruction& instruction);
@@ -41,7 +43,7 @@ class ShapeInference {
   // Returns whether a value of the plan has another shape than planned.
   bool Varies(ValueId value) const;
   void CheckHandedOn(const Instruction& loop) const;
-  // Returns the shapes in a forward half whose feeds have the shapes of the moment.
+  // Returns the shapes in the forward half of a loop for the inferred shapes of its inputs.
   ShapeInference InsideOf(const Instruction& loop) const;
   void TakeRows(const TensorMeta& from, ValueId value);
 

@@ -16,7 +16,7 @@
 
 namespace skiff {
 
-// Where a body on a place has its memory: there, and what a body on a device has on the host.
+// The memory of a body: on its place, and for a body on a device on the host, too.
 struct BodyMemory {
   char* on_place = nullptr;
   char* on_host = nullptr;
@@ -24,17 +24,17 @@ struct BodyMemory {
 
 // Where values that outlive an instruction lie, after the body's arenas.
 struct BodyOffsets {
-  // `kernels` are those of the body, whose storage is planned.
+  // `kernels`: of the body, whose storage is planned.
   BodyOffsets(const Loop& loop, const std::vector<PreparedKernel>& kernels);
 
   std::vector<int64_t> carried;  // by feed, -1 for others
-  // Stacked values whose kernels set their rows, until these are known.
+  // Stacked values whose kernels set the rows, until the rows are known.
   std::map<ValueId, int64_t> unsized;
   // The rows of batched instructions.
   std::map<size_t, int64_t> batches;
   std::vector<int64_t> forms;  // of the loop, by instruction
   int64_t end;
-  int64_t host_end;  // of what a body on a device has on the host
+  int64_t host_end;  // of a device body's memory on the host
   bool is_guarded;
   std::vector<ByteRange> used = {};  // all of these, if there are guards
 
@@ -44,21 +44,20 @@ struct BodyOffsets {
 };
 
 // The tensors of the body. Their addresses are stable; an iteration only moves the data pointers of
-// those that lie in stacks.
+// tensors in stacks.
 class BodyTensors final : public ValueTensors {
  public:
   // The loop must outlive the tensors.
   explicit BodyTensors(const Loop& loop);
 
-  // Makes the values of the scope be these of the outer plan, and puts those of the arenas into
-  // `memory`.
+  // Takes the scope's values from the outer plan, and places the values of the arenas in `memory`.
   void Place(const KernelContext& outer, const BodyMemory& memory);
-  // Lets go of what the loop was fed: whoever fed it may want to have it back.
+  // Releases the feeds of the loop, whose owner may want the memory back.
   void ReleaseInvariants() const;
 
   // Removes the elements of the arrays that each iteration begins empty.
   void ClearOwnArrays();
-  // Gives back what these arrays on a device have outgrown, after a wait.
+  // On a device, gives back memory that the cleared arrays have outgrown, after a wait.
   void ReleaseOutgrown(DeviceLink* link);
 
   void* InArena(skiff::Place place, int64_t offset) const override {

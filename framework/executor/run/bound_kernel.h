@@ -17,7 +17,7 @@
 
 namespace skiff {
 
-// What all kernels of a run read.
+// The state of a run, for all kernels.
 struct RunState {
   DeviceContext device;  // of the program's place
   DeviceContext host;
@@ -28,9 +28,10 @@ struct RunState {
 
 class BoundKernel {
  public:
-  // `workspace_bytes` are what the kernel requested. `planned` has the workspaces of the plan, in
-  // which those that fit lie; others get memory of their own. Throws an Error (kResourceExhausted)
-  // if there is none. All that it is given, but for the kernel, must outlive it.
+  // `workspace_bytes`: as the kernel requested. A workspace lies in the arena, at its place in
+  // `planned`, if there is enough room, else in memory of its own. Throws an Error
+  // (kResourceExhausted) if there is no memory. All arguments except the kernel must outlive the
+  // object.
   BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& workspace_bytes, const Plan& plan,
               const Instruction& planned, uint64_t op_id, ValueTensors* values, Scope* scope,
               const RunState* state);
@@ -43,7 +44,7 @@ class BoundKernel {
 
   // Tells the kernel where to note data that it refuses (KernelContext::fault).
   void SetFault(uint64_t* word) { context_.fault = word; }
-  // Must follow when the address of an argument has changed, or that of the arena. Throws an Error
+  // Must follow when the address of an argument or of the arena has changed. Throws an Error
   // (kResourceExhausted) that names the op if the host has no memory for the kernel's tables.
   void Bind();
   void FollowArena();
@@ -53,8 +54,8 @@ class BoundKernel {
     if (derived_) derived_->PlaceInLoop(memory, &context_);
   }
 
-  // Throws an Error (kInvalidArgument) if an output has other dims or another dtype than planned,
-  // besides what the kernel throws.
+  // Throws the Errors of the kernel, and an Error (kInvalidArgument) if an output has other dims or
+  // another dtype than planned.
   void Run();
 
  private:
@@ -62,7 +63,7 @@ class BoundKernel {
   struct PlannedOutput {
     int index = 0;
     const PlanValue* value = nullptr;
-    Tensor before = {};  // while the kernel runs: that of the plan
+    Tensor before = {};  // while the kernel runs: the planned tensor
   };
 
   void PlaceWorkspaces();

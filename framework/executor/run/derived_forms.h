@@ -17,12 +17,11 @@ namespace skiff {
 
 // The derived forms of one instruction. A form whose inputs may change in every run is a workspace
 // of the instruction and made in every run. Any other form has storage of its own and is made when
-// a variable that it comes from has changed, be it through another variable that shares its memory
-// (SharedWrites); one of a loop lies in the loop's workspace and is made
-// in each run of the loop.
+// a source variable has changed, also through another variable in the same memory (SharedWrites). A
+// form of a loop lies in the loop's workspace and is made in each run of the loop.
 class DerivedForms {
  public:
-  // Takes the storage of forms that are kept, and adds all forms to `context`, which must have its
+  // Takes storage for the forms that are kept, and adds all forms to `context`, which must have its
   // workspaces. Throws an Error (kResourceExhausted) if there is no memory. The scope must outlive
   // the forms.
   DerivedForms(const Plan& plan, const Instruction& instruction,
@@ -32,11 +31,11 @@ class DerivedForms {
   void FollowWorkspaces(KernelContext* context);
   // Returns the bytes of the forms of a loop.
   static int64_t BytesOfLoop(const std::vector<DerivedRequest>& requests);
-  // Puts the forms of a loop at `memory`, which has so many bytes, and updates `context`. They are
-  // made when they are needed next.
+  // Puts the forms of a loop at `memory`, which has BytesOfLoop bytes, and updates `context`.
+  // Refresh makes the forms.
   void PlaceInLoop(char* memory, KernelContext* context);
 
-  // Makes the forms that aren't up to date. `context` is that of the constructor.
+  // Makes the forms that aren't up to date. `context`: the constructor's.
   void Refresh(const KernelContext& context);
 
   // Returns the bytes of the storage that forms keep from run to run.
@@ -45,7 +44,7 @@ class DerivedForms {
  private:
   struct Form {
     std::vector<const uint64_t*> source_versions;  // of a form that is kept
-    uint64_t version = 0;        // sum of theirs when it was made: versions only grow
+    uint64_t version = 0;        // sum of source_versions when made: versions only grow
     uint64_t shared_writes = 0;  // SharedWrites then
     bool is_made = false;
     std::function<void(const KernelContext&, void*)> refresh;

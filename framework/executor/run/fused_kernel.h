@@ -9,10 +9,10 @@
 
 namespace skiff {
 
-// Returns the kernel of a fused instruction; its arguments and workspace are those of the
-// instruction. Each thread has kernels and tensors of its own, for whole blocks and for the rest at
-// the end, so a member's kernel never runs twice at once and a run makes nothing. Throws an Error
-// if a member has no kernel for a block.
+// Returns the kernel of a fused instruction, for the instruction's arguments and workspace. Each
+// thread has kernels and tensors of its own, for whole blocks and for the rest at the end, so a
+// member's kernel never runs twice at once and a run makes nothing. Throws an Error if a member has
+// no kernel for a block.
 std::unique_ptr<Kernel> MakeFusedKernel(const OpRegistry& registry, const Plan& plan,
                                         const Instruction& fused);
 

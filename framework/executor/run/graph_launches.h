@@ -1,4 +1,4 @@
-// What graphs of a device (DeviceGraphs) may hold of a plan.
+// Which instructions of a plan the graphs of a device (DeviceGraphs) may hold.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace skiff {
 
-// Returns whether a feed is ragged: kernels take LoDs from the host when they put their work into
-// the stream, so there are no graphs.
+// Returns whether a feed is ragged: kernels read LoDs on the host while issuing work, so a plan
+// with ragged feeds has no graphs.
 bool HasRaggedFeed(const Plan& plan);
 
 // Returns for each instruction about how many kernels it launches; 0 if it can't be captured.

@@ -28,38 +28,38 @@ struct BatchLayout {
   int64_t Bytes(const Plan& body) const;
 };
 
-// Prepares the kernel of the instruction for as many rows as its batch may have, and sets its
-// workspace_bytes. Returns nothing if the kernel wouldn't take fewer.
+// Prepares the kernel of the instruction for as many rows as its batch may have, and sets the
+// instruction's workspace_bytes. Returns nothing if the kernel wouldn't take fewer rows.
 std::optional<PreparedKernel> PrepareBatch(const KernelSelection& selection, size_t index,
                                            Loop* loop);
 
 class LoopBatch {
  public:
-  // `tensors` are those of the body. All that it is given must outlive it.
+  // `tensors` are the tensors of the body. All arguments must outlive the object.
   LoopBatch(const Loop& loop, size_t index, ValueTensors* tensors);
 
-  // Returns the tensors that the instruction's kernel must see: those of the body, but for those
-  // with the rows of many iterations.
+  // Returns the tensors that the instruction's kernel must see: the rows of many iterations, and
+  // otherwise the tensors of the body.
   ValueTensors* values() { return values_.get(); }
   // Must come before the kernel is bound, and again when the memory has moved. `memory` has the
   // layout's bytes.
   void PlaceRows(char* memory);
-  // Fills the memory with NaN, so that a row that nobody has given shows.
+  // Fills the memory with NaN, so that a row that no iteration has added shows.
   void Poison();
 
   // Forgets all rows.
   void Clear() { filled_ = dealt_ = 0; }
   int64_t rows() const { return filled_; }
-  // The rows of the output that no iteration has taken yet.
+  // Returns how many rows of the output no iteration has taken yet.
   int64_t rows_left() const { return filled_ - dealt_; }
 
-  // Adds rows of the instruction's only row input. Returns false, and adds nothing, if they are
-  // more than fit.
+  // Adds rows of the instruction's only row input. Returns false, and adds nothing, if the rows
+  // don't fit.
   bool Append(const void* data, int64_t rows);
-  // Adds those that the iteration has of all row inputs. Returns false, and adds nothing, if they
-  // are more than fit.
+  // Adds the iteration's rows of all row inputs. Returns false, and adds nothing, if the rows don't
+  // fit.
   bool Collect();
-  // Runs the kernel, one of PrepareBatch, on the rows.
+  // Runs the kernel, prepared by PrepareBatch, on the rows.
   void Run(BoundKernel* kernel);
   // Gives the output of the iteration the next of the rows that the kernel has made.
   void Deal();
@@ -80,7 +80,7 @@ class LoopBatch {
   };
 
   bool Fits(int64_t rows) const { return filled_ == 0 || filled_ + rows <= layout_.limit; }
-  // Copies rows behind those of layout_.values[i] that are there.
+  // Appends rows to the rows of layout_.values[i].
   void Copy(size_t i, const void* data, int64_t rows);
 
   const Plan& body_;

@@ -29,24 +29,25 @@ class LoopBatches {
   bool Has(size_t instruction) const { return batches_[instruction] != nullptr; }
   // Returns the tensors that the kernel of an instruction of the body sees.
   ValueTensors* ValuesOf(size_t instruction) const;
-  // Returns whether a batch adds up what the fetch is the sum of.
+  // Returns whether a batch adds up the values of this fetch, a sum.
   bool Sums(const LoopFetch& fetch) const { return summed_.contains(&fetch); }
 
   // Must come when the body's tensors have been placed.
   void Place();
   // Must come before the first iteration. `poisons`: fills the memory of the rows with NaN.
   void Start(bool poisons);
-  // Runs the instruction in the iteration after `done` ones. `count`: of all, -1 if nobody knows.
+  // Runs the instruction in the iteration after the first `done` iterations. `count`: the number of
+  // all iterations; -1 if unknown.
   void Run(const KernelContext& context, size_t instruction, int64_t count, int64_t done,
            BoundKernel* kernel);
-  // Adds up what is left after `count` iterations. `runner` is the body's.
+  // Adds up the rows that are left after `count` iterations. `runner` is the body's.
   void Finish(const KernelContext& context, int64_t count, PlanRunner* runner);
 
  private:
   struct Batch {
     LoopBatch rows;
     // Before: where the rows of later iterations are, in the parts of a stack or in the elements of
-    // an array from that of the index on.
+    // an array from the index on.
     const LoopFeed* part = nullptr;
     ValueId array = {};
     ValueId index = {};

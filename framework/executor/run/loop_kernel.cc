@@ -163,7 +163,7 @@ class LoopKernel final : public Kernel, public TimedBody {
     lods_->Set(&next_lods_);
   }
 
-  // Points the feeds at the inputs of the moment.
+  // Points the feeds at the current inputs.
   void PlaceFeeds(const KernelContext& context) {
     for (size_t i = 0; i < loop_->feeds.size(); ++i) {
       const LoopFeed& feed = loop_->feeds[i];
@@ -369,7 +369,7 @@ class LoopKernel final : public Kernel, public TimedBody {
   std::optional<LoopBatches> batches_;    // from then on
   std::optional<PlanRunner> runner_;
   std::vector<bool> moves_;       // by instruction: an argument is elsewhere in each iteration
-  std::vector<size_t> moving_;    // these instructions, but for those whose rows vary
+  std::vector<size_t> moving_;    // these instructions, except where rows vary
   std::optional<PlanLoDs> lods_;  // if a feed is ragged
   std::vector<const LoD*> feed_lods_;
   RunLoDs next_lods_;

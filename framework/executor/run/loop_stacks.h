@@ -13,8 +13,8 @@
 
 namespace skiff {
 
-// Returns whether the stacks of the loop have as many slots as it needs before it runs. Others are
-// arrays.
+// Returns whether the number of slots of the loop's stacks is known before the loop runs. Otherwise
+// the stacks are arrays.
 bool CountsBefore(const Loop& loop);
 
 class LoopStacks {
@@ -30,14 +30,14 @@ class LoopStacks {
   // Points such feeds at part t.
   void MoveParts(const KernelContext& context, int64_t t) const;
   // Returns the address of a slot of the stack that holds a carried value, an output of the loop.
-  // Makes room for it if the number of iterations isn't known.
+  // Makes room for the slot if the number of iterations isn't known.
   char* CarriedSlot(const KernelContext& context, const LoopFeed& feed, int64_t slot) const;
 
   // Forgets where the values of the iteration before lay.
   void StartIteration();
   // Gives the stacked values slots whose sizes are known by now.
   void Place(const KernelContext& context, int64_t slot);
-  // Moves outputs of an instruction that sets rows, which are known now, to their slot.
+  // Moves outputs of an instruction that sets rows to their slot, now that the rows are known.
   void KeepUnsized(const KernelContext& context, int64_t slot, const Instruction& instruction);
 
  private:

@@ -1,4 +1,4 @@
-// Adds up what the iterations of a loop compute (LoopFetch::Kind::kSum).
+// Adds up values of the iterations of a loop (LoopFetch::Kind::kSum).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace skiff {
 class LoopSums {
  public:
   // Throws an Error (kUnimplemented) if a sum would be of a dtype other than float32 and float64,
-  // and what DeviceSum throws. `link` is to the body's place. All must outlive the sums.
+  // and the Errors of DeviceSum. `link` is to the body's place. All must outlive the sums.
   LoopSums(const Loop& loop, const OpRegistry& registry, DeviceLink* link);
 
   // Adds a value of the body to the sum of `done` values, which is an output of the loop.

@@ -17,8 +17,8 @@ class PlanFetches {
   // Throws Error (kIo) if the device gives no event. All must outlive the fetches.
   PlanFetches(const Plan& plan, const BoundValues& values, DeviceLink* link);
 
-  // Makes tensors for the fetches, or gives those of the last run the rows of the moment if they
-  // have room for them. Throws an Error (kResourceExhausted) if there is no memory.
+  // Makes tensors for the fetches. Reuses a tensor of the last run if it has room for the current
+  // rows. Throws an Error (kResourceExhausted) if there is no memory.
   void Make();
   // Copies the values. On a device, its stream holds the copies then.
   void Copy();

@@ -130,7 +130,7 @@ PreparedKernel PrepareKernel(const KernelSelection& selection, const Plan& plan,
 
 uint64_t RandomOpId(const Instruction& instruction, bool trains) {
   // Startup and main program both count their ops from 0. Without this mark in the id, a parameter
-  // would be initialized with the very random numbers by which an op of the first training step
+  // would be initialized with the same random numbers by which an op of the first training step
   // drops elements.
   constexpr uint64_t kTraining = uint64_t{1} << 31;
   return static_cast<uint64_t>(instruction.op->id) | (trains ? kTraining : 0);

@@ -16,10 +16,10 @@ namespace skiff {
 class KernelTuner;
 class Scope;
 
-// A form that a kernel derives from its inputs, and where it is stored.
+// A form that a kernel derives from its inputs, and the place where the form is stored.
 struct DerivedRequest {
   DerivedForm form;
-  // The index of the workspace that holds the form, which is then made in each run; -1 if it is
+  // The index of the workspace that holds the form, which each run then makes; -1 if the form is
   // kept from run to run, since its inputs stay the same.
   int workspace = -1;
   // Of the body of a loop: whether it is instead made once in each run of the loop, and kept in the
@@ -35,7 +35,7 @@ struct PreparedKernel {
 
 struct KernelSelection;
 
-// What all kernels of a plan are prepared with, also those of the bodies of its loops.
+// The settings for all kernels of a plan, including the kernels in bodies of loops.
 struct KernelEnvironment {
   // Returns the link to a place: to the CPU, or to the place of the program's plan.
   DeviceLink& LinkTo(Place place) const { return place.is_cpu() ? *DeviceLink::Host() : *link; }
@@ -51,7 +51,7 @@ struct KernelEnvironment {
   std::unique_ptr<Kernel> (*prepare_loop)(const KernelSelection&, Instruction*) = nullptr;
 };
 
-// What decides which kernel runs.
+// The settings that decide which kernel runs.
 struct KernelSelection {
   const KernelEnvironment& environment;
   const KernelNames& forced;     // PassContext::forced_kernels
@@ -64,11 +64,11 @@ struct KernelSelection {
 
 // Chooses and prepares the kernel of each instruction, and sets workspace_bytes of the
 // instructions. A loop gets a body whose kernels are prepared and whose storage is planned. Throws
-// an Error that names the op if no kernel takes it, and what kernels throw.
+// an Error that names the op if no kernel takes the op, and the Errors of kernels.
 std::vector<PreparedKernel> PrepareKernels(const KernelSelection& selection, Plan* plan);
 
-// Does the same for one instruction, which may be a copy of one of the plan. It takes the shapes of
-// the plan's values as they are now.
+// Does the same for one instruction, which may be a copy of an instruction of the plan, with the
+// current shapes of the plan's values.
 PreparedKernel PrepareKernel(const KernelSelection& selection, const Plan& plan,
                              Instruction* instruction);
 

@@ -21,7 +21,7 @@
 
 namespace skiff {
 
-// The owner runs the instructions one by one, in their order, and says what is done for each: often
+// The owner runs the instructions in order, and passes to Run the work for each instruction, often
 // just kernel(i).Run().
 class PlanRunner {
  public:
@@ -32,10 +32,9 @@ class PlanRunner {
     const RunState* state = nullptr;
     // Returns the tensors that the kernel of an instruction sees. Empty: `values`.
     std::function<ValueTensors*(size_t)> values_of = {};
-    // Returns whether the rows of an instruction may be others than planned. Empty: never.
+    // Returns whether an instruction may have other rows than planned. Empty: never.
     std::function<bool(const Instruction&)> varies = {};
-    // Returns the plan with the rows of the moment, as they are before an instruction whose rows
-    // vary.
+    // Returns the plan with the current rows, before an instruction whose rows vary.
     std::function<const Plan&(size_t)> current_plan = {};
   };
   // How the time of an instruction on a device is taken.
@@ -43,19 +42,19 @@ class PlanRunner {
     kEvents,  // around it in the stream: for a plan that runs once
     kWaits,   // by waits for the device: any number of times
   };
-  // What the kernels for other rows than planned have taken.
+  // The costs of kernels for other rows than planned.
   struct Preparations {
     int64_t kernels = 0;
     double seconds = 0;
   };
 
   // `kernels`: by instruction. The storage is planned. Throws an Error (kResourceExhausted) if
-  // there is no memory for workspaces and derived forms. Binds no kernel yet. All that it is given,
-  // but for the kernels, must outlive it.
+  // there is no memory for workspaces and derived forms. Binds no kernel yet. All arguments except
+  // the kernels must outlive the object.
   PlanRunner(const Inputs& inputs, std::vector<PreparedKernel> kernels);
 
   size_t size() const { return steps_.size(); }
-  // Returns the kernel that runs an instruction at the moment.
+  // Returns the kernel that currently runs an instruction.
   BoundKernel& kernel(size_t i) const { return *steps_[i].current; }
   bool Varies(size_t i) const { return steps_[i].varies; }
   bool ReadsFeed(size_t i) const { return steps_[i].reads_feed; }
@@ -66,26 +65,27 @@ class PlanRunner {
   // BoundKernel::SetFault, for all kernels of the instruction.
   void SetFault(size_t i, uint64_t* word);
 
-  // Bind the kernels of the moment: of all instructions, or of those that read feeds, or of the
-  // others. Throw what BoundKernel::Bind throws.
+  // Bind the current kernels: of all instructions, of the instructions that read feeds, or of all
+  // other instructions. Throw the Errors of BoundKernel::Bind.
   void Bind();
   void BindFeedReaders();
   void BindAllButFeedReaders();
   // Must come when the arena has moved, and Bind after it.
   void FollowArena();
-  // Give the instructions whose kernels don't take fewer rows than prepared, or one if it is such
-  // an instruction, kernels for the rows that the values have now. Throw what PrepareKernel throws.
+  // Choose kernels for the current rows of the values: for all instructions whose kernels don't
+  // take fewer rows than prepared, or for an instruction if its kernel doesn't. Throw the Errors of
+  // PrepareKernel.
   void ChooseKernels();
   void ChooseKernel(size_t i);
-  // Returns what the kernels have taken that were prepared since the last call.
+  // Returns the costs of the kernels prepared since the last call.
   Preparations TakePreparations() { return std::exchange(preparations_, {}); }
 
   // Poisons all memory of the plan, if dead memory is poisoned: before the first instruction.
   void Poison() const {
     if (poison_) poison_->PoisonAll();
   }
-  // Calls work(), which runs the instruction; then notes what it has written and poisons what is
-  // dead. Gives an Error the place of the op.
+  // Calls work(), which runs the instruction; then notes the written variables and poisons dead
+  // memory. Gives an Error the place of the op.
   template <typename Work>
   void Run(size_t i, const Work& work) {
     Locate(i, [&] {
@@ -94,7 +94,7 @@ class PlanRunner {
       if (poison_) poison_->PoisonAfter(i);
     });
   }
-  // The parts of it. Calls work(), which may change `i`, and gives an Error the place of the op.
+  // The parts of Run. Calls work(), which may change `i`, and gives an Error the place of the op.
   template <typename Work>
   void Locate(const size_t& i, const Work& work) const {
     try {
@@ -103,13 +103,13 @@ class PlanRunner {
       ThrowIn(error, plan_.instructions[i]);
     }
   }
-  // Calls work() and adds what it takes to the time of the instruction, if times are taken.
+  // Calls work(). While times are taken, adds the seconds to the time of the instruction.
   template <typename Work>
   void Time(size_t i, const Work& work) {
     is_timed() ? Measure(i, work) : work();
   }
-  // Advances the versions of the variables that the instruction has written: forms that are derived
-  // from them are out of date, in this plan and in others.
+  // Advances the versions of the variables that the instruction has written: derived forms of the
+  // variables are out of date, in all plans.
   void NoteWrites(size_t i) {
     for (uint64_t* version : steps_[i].written_versions) ++*version;
   }
@@ -117,8 +117,8 @@ class PlanRunner {
   // Takes times from now on, also in the bodies of loops, until StopTiming.
   void StartTiming(Clock clock);
   bool is_timed() const { return clock_.has_value(); }
-  // Returns the time of each instruction, in order, then of those in bodies (TimedBody). What the
-  // device has to do must have ended. Throws Error (kIo) if it has failed.
+  // Returns the time of each instruction, in order, then of each instruction in bodies (TimedBody).
+  // The device must have finished its work. Throws Error (kIo) if the device has failed.
   std::vector<InstructionTime> StopTiming();
   // Instead of StopTiming, when a run has failed.
   void AbandonTiming();
@@ -127,16 +127,16 @@ class PlanRunner {
   // An instruction, ready to run.
   struct Step {
     std::unique_ptr<BoundKernel> planned;     // prepared for the shapes of the plan
-    BoundKernel* current = nullptr;           // the one that runs now
+    BoundKernel* current = nullptr;           // the kernel that runs now
     RowKernels for_rows;                      // if its kernel doesn't take fewer
     std::vector<uint64_t*> written_versions;  // of the scope variables that it writes
     uint64_t* fault = nullptr;
     bool varies = false;
-    bool is_fixed = false;    // it varies, but its kernel doesn't take fewer rows
+    bool is_fixed = false;    // its rows vary, but the kernel doesn't take fewer rows
     bool reads_feed = false;  // an argument may be elsewhere in each run
     double seconds = 0;       // since StartTiming
   };
-  // An instruction on a device took the time between these.
+  // The time of an instruction on a device: between two events.
   struct DeviceTime {
     size_t instruction = 0;
     std::unique_ptr<DeviceEvent> start;

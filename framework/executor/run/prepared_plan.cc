@@ -125,8 +125,8 @@ void PreparedPlan::AllocateAll() {
   }
 }
 
-// Until the host knows that no data were refused, the device runs on, but for the first instruction
-// that changes a variable of which there is no copy.
+// Until the host knows that no data were refused, the device runs on, up to the first instruction
+// that writes a variable without a copy.
 void PreparedPlan::FindFaultWords() {
   faults_.emplace(plan_, link_.get());
   for (size_t i = 0; i < runner_->size(); ++i) runner_->SetFault(i, faults_->WordOf(i));

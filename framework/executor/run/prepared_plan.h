@@ -46,11 +46,12 @@ class PreparedPlan {
     std::shared_ptr<DeviceLink> link = DeviceLink::Host();  // to the place of the plan
     std::shared_ptr<SharedArena> arena;
     std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
-    // For a plan for a capacity: the counts of the run that it is made for. The plan's feeds are
-    // widened to their capacity. nullptr: it serves runs with the very counts of its feeds.
+    // For a plan for a capacity: the counts of the run that asks for the plan. The plan's feeds are
+    // widened to the capacity of the counts. nullptr: the plan serves runs with exactly the counts
+    // of its feeds.
     const CountClasses* counts = nullptr;
-    // Whether runs with other rows are to compute the same bits in a plan for a capacity and in one
-    // for their very counts. Must be true with `counts`.
+    // Whether runs with other rows compute the same bits in a plan for a capacity and in a plan for
+    // the exact counts. Must be true with `counts`.
     bool rows_vary = false;
     MathMode math = MathMode::kFull;  // CompileOptions::math
     bool trains = false;              // whether a run advances the step counter
@@ -59,54 +60,55 @@ class PreparedPlan {
   };
 
   // Chooses and prepares a kernel for each instruction and plans the storage. Throws an Error that
-  // names the op if no kernel takes it, and what RunShapes throws.
+  // names the op if no kernel takes the op, and the Errors of RunShapes.
   PreparedPlan(Segment segment, const Inputs& inputs);
   // Waits for the device.
   ~PreparedPlan();
   PreparedPlan(const PreparedPlan&) = delete;
   PreparedPlan& operator=(const PreparedPlan&) = delete;
 
-  // Takes the memory and binds the plan to it. Must be called once, before all that follows. Throws
-  // an Error (kResourceExhausted) that lists what is live at the peak if there is no memory.
+  // Takes the memory and binds the plan to it. Must be called once, before the functions below.
+  // Throws an Error (kResourceExhausted) that lists the live values at the peak if there is no
+  // memory.
   void Allocate();
 
   // Makes runs read these tensors from now on and returns true, if the plan serves them
   // (RunShapes::Serves). Otherwise changes nothing. Throws an Error if a feed shares bytes with a
-  // variable that runs write. A run throws one for a bool that is neither 0 nor 1.
+  // variable that runs write. A bool other than 0 and 1 is an Error of the run.
   bool BindFeeds(const FeedList& feeds);
-  // Releases the feeds: the plan needs others before it runs again.
+  // Releases the feeds: BindFeeds must come before the next run.
   void ReleaseFeeds();
 
   // Runs the plan once, on a device to its end. If an op throws, the scope is as it was before the
   // run, and the Error names the op. The step counter advances after the last segment.
   void Run();
-  // The same, but the device may be at work when it returns, if no other segment follows. The feeds
-  // have been read by then; fetches and Scope wait. What goes wrong in the device itself later
-  // leaves the scope as it happens to be.
+  // The same, but the device may still be at work on return if no other segment follows. The feeds
+  // have been read by then; fetches() and Scope wait. If the device itself fails later, the scope
+  // isn't restored.
   void Start();
   // Does the same as Run and returns the time of every instruction.
   std::vector<InstructionTime> TimedRun();
 
   // Waits for the fetches of the last run. Throws Error (kIo) if the device has failed.
   const std::vector<Tensor>& fetches();
-  // Gives the fetches of the last run to the caller: the next run makes others. Must come after
-  // Run, or after fetches().
+  // Gives the fetches of the last run to the caller: the next run makes new tensors. Must come
+  // after Run, or after fetches().
   std::vector<Tensor> TakeFetches();
 
   bool is_last_segment() const { return is_last_segment_; }
   size_t first_op() const { return first_op_; }
   size_t next_op() const { return next_op_; }
-  // The arrays as they are when it begins and when it ends.
+  // The arrays at the beginning and at the end of the segment.
   const ArrayMetas& arrays_before() const { return arrays_before_; }
   const ArrayMetas& arrays_after() const { return arrays_after_; }
-  // Those of the Segment.
+  // As in Segment.
   const PreparedGradients& gradients_before() const { return gradients_before_; }
   const PreparedGradients& gradients_after() const { return gradients_after_; }
   const ContentsByName& contents_before() const { return contents_before_; }
   const ContentsByName& contents_after() const { return contents_after_; }
   // Gives the fetches to the caller, as the feeds of the next segment.
   FeedList TakeCarried();
-  // Puts the scope back to what it was before the last run, since a later segment has failed.
+  // Restores the scope to its state before the last run, since a later segment has failed.
   void UndoRun();
   const Plan& plan() const { return plan_; }
   PlanStatistics statistics();
@@ -120,13 +122,13 @@ class PreparedPlan {
   void BindKernels();
   void FindFaultWords();
   void FollowArena();
-  // Adds to the statistics what kernels for other rows have taken.
+  // Adds to the statistics the costs of kernels for other rows.
   void CountPreparations();
 
   // Whether the device may be at work when a run returns.
   enum class End { kWaits, kMayBeLater };
 
-  // Runs the plan, or what is left of a run after StartRun. If it throws, the run is undone.
+  // Runs the plan, or the rest of a run after StartRun. Undoes the run if an instruction throws.
   void RunOnce(End end);
   void RunStarted(End end);
   void StartRun();
@@ -134,24 +136,27 @@ class PreparedPlan {
   void CheckReplacedValues() const;
   // Empties the arrays of the program: before its first segment.
   void ClearArrays();
-  // Runs an instruction, or a graph of several. Returns the one after it. If the device has refused
-  // data before, it throws the Error for these rather than that of the instruction.
+  // Runs an instruction, or a graph of several instructions. Returns the next instruction. If an
+  // instruction throws but the device has refused data before, throws the Error for the data
+  // instead.
   size_t RunFrom(size_t instruction);
-  // Runs the graph that begins with the instruction, if there is one. Returns the instruction after
-  // it.
+  // Runs the stretch for a graph that begins with the instruction (DeviceGraphs::Run). Returns the
+  // next instruction: `instruction` itself if no stretch begins there.
   size_t RunGraph(size_t instruction);
-  // Waits for what the host needs and runs the kernel.
+  // Waits for the memory that the host needs and runs the kernel.
   void RunKernel(size_t instruction);
-  // Tells whoever shares memory with the variables that the plan writes.
+  // Counts the run's writes to variables that share memory with another variable (NoteWrite).
   void NoteWrites() const;
-  // Puts the scope back to what it was before the run.
+  // Restores the scope to its state before the run.
   void Undo();
 
-  // On a device: asks for faults, and throws what CheckFaults throws, when the time has come.
+  // On a device: collects faults after the last check of data, and calls CheckFaults before the
+  // first write that Rollback can't undo.
   void CheckFaultsBefore(size_t instruction);
   // Throws the Error for data that an instruction on the device has refused, if one has.
   void CheckFaults();
-  // Throws that of an instruction before the one that has failed, if there is one.
+  // Throws the Error for data that the device has refused in an instruction before the failed one,
+  // if there is any.
   void ThrowEarlierFault();
   void ThrowFault(const DataFaults::Found& found) const;
 
@@ -170,7 +175,7 @@ class PreparedPlan {
   const OpRegistry& registry_;
   Scope& scope_;
   const bool trains_;
-  // Outlives all that is in its stream: kernels, values and arenas.
+  // Outlives everything in its stream: kernels, values and arenas.
   std::shared_ptr<DeviceLink> link_;
   const KernelEnvironment environment_;
   const bool makes_graphs_;
@@ -180,14 +185,14 @@ class PreparedPlan {
   RunState state_;
   std::optional<PlanRunner> runner_;  // from then on
   std::unique_ptr<BoundValues> values_;
-  std::vector<const Tensor*> written_;  // those of values_->written(), which each run goes through
+  std::vector<const Tensor*> written_;  // the variables of values_->written(), for each run
   RunShapes shapes_;
   std::optional<FeedCopies> copies_;  // of a plan whose feeds are the user's
   bool is_bound_ = false;             // to feeds
   std::optional<Rollback> rollback_;
   std::optional<HostAccess> host_access_;
   std::optional<DataFaults> faults_;
-  size_t check_faults_before_ = 0;  // this step: it changes what nothing would put back
+  size_t check_faults_before_ = 0;  // the first step that writes a variable without a copy
   std::optional<DeviceGraphs> graphs_;
   std::unique_ptr<Buffer> step_on_device_;  // state_.step, if there may be graphs
   std::optional<StagedCopy> staged_step_;

@@ -14,14 +14,14 @@
 
 namespace skiff {
 
-// For an instruction whose rows vary and whose kernel doesn't take fewer. Keeps the kernels that
+// For an instruction with varying rows whose kernel doesn't take fewer rows. Keeps the kernels that
 // were used last.
 class RowKernels {
  public:
   using Prepare = std::function<std::unique_ptr<BoundKernel>()>;
 
-  // Returns the kernel for the rows and LoD counts that the arguments have now. `prepare` makes one
-  // for them if there is none; it is bound then. Throws what `prepare` throws.
+  // Returns the kernel for the rows and LoD counts that the arguments have now. If there is no such
+  // kernel, calls `prepare` and binds the new kernel. Throws the Errors of `prepare`.
   BoundKernel* Choose(const Instruction& instruction, const ValueTensors& values,
                       const Prepare& prepare);
 
@@ -36,7 +36,7 @@ class RowKernels {
   using Rows = std::vector<int64_t>;
 
   std::list<std::pair<Rows, std::unique_ptr<BoundKernel>>> kernels_;  // used last first
-  Rows wanted_;  // used again, so that it takes no memory
+  Rows wanted_;                                                       // reused to save allocations
 };
 
 }  // namespace skiff

@@ -1,4 +1,4 @@
-// Kernels that run a body of instructions, and can say what each of them took.
+// Kernels that run a body of instructions and can measure the time of each instruction.
 #pragma once
 
 #include <vector>
@@ -13,21 +13,21 @@ class TimedBody {
  public:
   virtual ~TimedBody() = default;
 
-  // Measures from now on what the instructions take.
+  // Measures the times of instructions from now on.
   virtual void StartTiming() = 0;
-  // Ends that, and returns the time of each instruction, in order, over all iterations and runs
-  // since then; those of bodies inside come last.
+  // Stops measuring. Returns the time of each instruction, in order, over all iterations and runs
+  // since StartTiming; instructions of inner bodies come last.
   virtual std::vector<InstructionTime> StopTiming() = 0;
 };
 
-// Returns what describes an instruction, with this time. `def` may be nullptr.
+// Returns the description of an instruction with this time. `def` may be nullptr.
 InstructionTime TimeOf(const Plan& plan, const Instruction& instruction, const KernelDef* def,
                        double seconds);
 
 // Calls StartTiming if the kernel is a TimedBody.
 void StartBodyTiming(Kernel* kernel);
-// If the kernel is a TimedBody, moves the times of its instructions from *whole, that of the
-// kernel, to the end of *times. Their types then begin with that of *whole: "while > mul".
+// If the kernel is a TimedBody, takes the times of its instructions off the kernel's time, *whole,
+// and appends the times to *times. The type of *whole precedes each type there: "while > mul".
 void StopBodyTiming(Kernel* kernel, InstructionTime* whole, std::vector<InstructionTime>* times);
 
 }  // namespace skiff

@@ -18,7 +18,7 @@ namespace skiff {
 
 class DeviceLink;
 
-// The tensors of a plan's values, as its kernels see them.
+// The tensors of a plan's values, as kernels see them.
 class ValueTensors {
  public:
   explicit ValueTensors(size_t values) : tensors_(values), tensor_of_(values, nullptr) {}
@@ -42,9 +42,9 @@ class ValueTensors {
 class BoundValues final : public ValueTensors {
  public:
   // Reserves room in the arena, and in the scope a tensor for each persistable that the plan writes
-  // and the scope lacks; the scope hides these until Reveal. Throws an Error (kResourceExhausted)
-  // if there is no memory, and one (kFailedPrecondition) if variables share memory in the scope and
-  // the plan writes one of them. Plan and scope must outlive it.
+  // and the scope lacks; the scope hides these persistables until Reveal. Throws an Error:
+  // kResourceExhausted if there is no memory, kFailedPrecondition if two variables share memory in
+  // the scope and the plan writes either. Plan and scope must outlive the object.
   BoundValues(const Plan& plan, Scope* scope, std::shared_ptr<SharedArena> arena);
   // Erases hidden persistables.
   ~BoundValues() override;
@@ -52,21 +52,22 @@ class BoundValues final : public ValueTensors {
   void* InArena(Place place, int64_t offset) const override {
     return static_cast<char*>(MemoryOf(place)->data()) + offset;
   }
-  // Follows the arenas to where another plan's needs have moved them. Returns whether one has
-  // moved: all addresses in it are others then. Tensors keep their rows.
+  // Follows the arenas to where another plan's needs have moved them. Returns whether an arena has
+  // moved: all addresses in that arena have changed then. Tensors keep their rows.
   bool FollowArena();
 
   // The variables of the scope that the plan writes, by name.
   const std::map<std::string, const Tensor*>& written() const { return written_; }
-  // Removes the elements of all arrays of the program, which keep their memory. Gives back what
-  // arrays on the device have outgrown, after a wait.
+  // Removes the elements of all arrays of the program, which keep their memory. Gives back memory
+  // that arrays on the device have outgrown, after a wait.
   void ClearArrays(DeviceLink* link) const;
-  // Shows the hidden persistables to everybody, since a run has filled them.
+  // Makes the hidden persistables visible, since a run has filled them.
   void Reveal();
   // Erases the hidden persistables from the scope. Returns whether there were any: if so, the
   // tensors of their values are gone.
   bool EraseHidden();
-  // Hides what the last Reveal has shown, since a later segment of the run has failed.
+  // Hides the persistables that the last Reveal has shown, since a later segment of the run has
+  // failed.
   void UndoReveal();
 
   void SetPending(ValueId value, PendingWrites* pending) override;

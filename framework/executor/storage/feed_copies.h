@@ -1,6 +1,6 @@
-// Copies of the feeds whose elements decide what memory kernels touch (DecidingVariables). Another
-// thread may write to a feed during a run. So each run reads such a feed once, when it begins, and
-// its kernels read the copy. All other feeds are read in place.
+// Copies of the feeds with elements that decide where kernels read and write (DecidingVariables).
+// Another thread may write to a feed during a run. So each run copies such a feed once, at its
+// beginning, and kernels read the copy. Kernels read all other feeds in place.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ namespace skiff {
 
 class FeedCopies {
  public:
-  // Takes memory of the arena, as much as the plan's feeds have at most. Throws an Error
-  // (kResourceExhausted) if there is none. `deciding` is that of the plan's program. All else that
-  // it is given must outlive it.
+  // Takes memory of the arena for the largest feeds that the plan serves. Throws an Error
+  // (kResourceExhausted) if there is no memory. `deciding` belongs to the plan's program. All other
+  // arguments must outlive the object.
   FeedCopies(const Plan& plan, const DecidingVariables& deciding, const BoundValues& values,
              SharedArena* arena);
 
-  // Gives the values of these feeds, which the plan serves, the copies as their memory. Read must
-  // follow before a kernel runs. Allocates nothing.
+  // Points the values of these feeds, which the plan serves, to the copies. Read must follow before
+  // a kernel runs. Allocates nothing.
   void Bind(const FeedList& feeds);
   // Copies the feeds of the last Bind. Throws an Error (kInvalidArgument) for a bool that is
   // neither 0 nor 1.
@@ -39,7 +39,7 @@ class FeedCopies {
     std::string what;  // for messages
     Tensor* value;     // of the plan
     int64_t bytes;     // at most
-    Tensor from;       // what was fed
+    Tensor from;       // the feed
   };
 
   SharedArena& arena_;

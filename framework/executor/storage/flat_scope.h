@@ -12,20 +12,20 @@
 
 namespace skiff {
 
-// Flattens what a scope holds for one program.
+// Flattens the variables of a scope for one program.
 class FlatScope {
  public:
-  // Moves each list of every update op of the root block that is_flat (UpdateRule::lists) into a
-  // buffer of its own, if all its variables are persistables. The tensors keep the order of the
-  // list and begin at multiples of FlatAlignment(`alignment_bytes`), a power of two. A variable in
-  // several lists belongs to the first of them, where ops that update parameters come before those
-  // of sums.
+  // Moves each list (UpdateRule::lists) of every update op of the root block that is_flat into a
+  // buffer of its own, if all variables of the list are persistables. The tensors keep the order of
+  // the list and begin at multiples of FlatAlignment(`alignment_bytes`), a power of two. A variable
+  // in several lists belongs to the first list; ops that update parameters come before other
+  // updates.
   //
-  // A list stays where it is if it is flat already, and if the scope lacks one of its variables or
-  // holds one with another dtype or without data. A tensor that the scope shares with the caller
+  // A list doesn't move if it is flat already, or if the scope lacks one of the variables or holds
+  // a variable with another dtype or without data. A tensor that the scope shares with the caller
   // stays the caller's; the scope gets another one. From the second call on, a list also stays if
-  // another program has since put one of its variables into another buffer: both programs compute
-  // the same either way and would otherwise move it to and fro for ever.
+  // another program has since moved one of the variables to another buffer: otherwise the two
+  // programs would move the variable to and fro for ever. Both compute the same either way.
   //
   // Moving advances the scope's generation. Throws an Error (kResourceExhausted) if there is no
   // memory; each list has then moved as a whole or not at all.
@@ -33,7 +33,7 @@ class FlatScope {
                Scope* scope);
 
  private:
-  // Buffers of lists that were laid out as this program wants them, as long as they exist.
+  // Buffers with lists in the layout of this program, as long as the buffers exist.
   std::set<std::weak_ptr<Buffer>, std::owner_less<>> own_;
   bool has_flattened_ = false;
 };

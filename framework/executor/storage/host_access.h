@@ -20,8 +20,8 @@ class HostAccess {
   HostAccess(const Plan& plan, const BoundValues& values, DeviceLink* link);
 
   // Must come before the host runs the instruction, or issues it to the device: waits until all
-  // that the host reads or writes for it is free. Throws Error (kIo) if the device has failed, and
-  // the Error of a kernel that wrote a variable in the background.
+  // memory that the host reads or writes for the instruction is free. Throws Error (kIo) if the
+  // device has failed, and the Error of a kernel that wrote a variable in the background.
   void AwaitBefore(size_t instruction) const {
     if (!uses_.empty()) Await(uses_[instruction]);
   }

@@ -22,7 +22,7 @@ void MoveToGuard(const Plan& plan, Tensor* tensor) {
   *tensor = std::move(moved);
 }
 
-// But for those that have been moved before.
+// Skips elements that have been moved before.
 void MoveElements(const Plan& plan, TensorArray* array) {
   for (int64_t i = 0; i < array->size(); ++i) {
     if (array->Find(i) == nullptr) continue;

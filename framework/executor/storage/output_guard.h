@@ -1,4 +1,4 @@
-// Compares what a kernel leaves with what its plan says. For plans with guards.
+// Compares the outputs of a kernel with the plan. For plans with guards.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ class OutputGuard {
 
   void BeforeRun();
   // Throws a std::logic_error, which is no mistake of the user, unless each output has the dtype
-  // and layout of its value, is where it was, and has the shape and LoD that it had. Tensors that
-  // the kernel makes, and rows that it sets, must fit the value: no other dim may differ, LoDs must
-  // be valid, rows within the capacity. Moves what the kernel has allocated itself, elements of
-  // arrays included, between guards.
+  // and layout of its value and has kept its address, shape and LoD. Tensors that the kernel makes,
+  // and rows that it sets, must fit the value: no other dim may differ, LoDs must be valid, rows
+  // within the capacity. Moves memory that the kernel has allocated itself, elements of arrays
+  // included, between guards.
   void AfterRun();
 
  private:

@@ -1,4 +1,4 @@
-// Puts the scope back to what it was if a run fails.
+// Restores the scope if a run fails.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@ namespace skiff {
 
 // Copies of the scope variables that a run writes before an instruction that may refuse its data
 // (labels, ids): running statistics and counters as a rule, parameters only where a first check of
-// data comes after an update. If other segments follow, which may refuse theirs, of all variables
-// that it writes.
+// data comes after an update. If a later segment may refuse data, copies of all variables that the
+// run writes.
 class Rollback {
  public:
   // Takes the memory for the copies. Throws an Error (kResourceExhausted) if there is none.
   // `values` and `link` must outlive the rollback.
   Rollback(const Plan& plan, const BoundValues& values, bool is_last_segment, DeviceLink* link);
 
-  // Returns the instruction from which on none refuses data, unless an earlier one has refused the
-  // same data: what they write isn't saved.
+  // Returns the instruction after the last check of data that no earlier instruction has checked
+  // (the number of instructions if segments follow). Variables written only from there on aren't
+  // saved.
   size_t end() const { return end_; }
 
   // Copies the variables as they are now.
   void Save();
-  // Puts back what Save copied.
+  // Restores the variables that Save has copied.
   void Restore() const;
 
   int64_t bytes() const;

@@ -10,7 +10,8 @@ namespace skiff {
 bool ShareBytes(const Tensor& a, const Tensor& b);
 
 // Throws an Error (kFailedPrecondition) if two variables of the plan share bytes in the scope and
-// the plan writes one of them, which would change the other. The scope must have all of them.
+// the plan writes either, which would change the other. The scope must have all variables of the
+// plan.
 void CheckScopeOverlap(const Plan& plan, Scope& scope);
 
 }  // namespace skiff

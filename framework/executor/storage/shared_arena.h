@@ -1,6 +1,6 @@
-// The memory that the plans of a program share, since one runs at a time: an arena in the place of
-// the program, on a device another one on the CPU, arrays for what nobody knows the size of before
-// a run, and copies of feeds.
+// The memory that the plans of a program share, since only one plan runs at a time: an arena on the
+// program's place, on a device a second arena on the CPU, arrays for values whose sizes only a run
+// tells, and copies of feeds.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,23 @@ class SharedArena {
   // `link`: to the place of the program.
   explicit SharedArena(std::shared_ptr<DeviceLink> link);
 
-  // Makes the arena of a place hold at least `bytes`. What it held is lost if it grows. Throws an
-  // Error (kResourceExhausted) if there is no memory; the arena is empty then. Throws Error (kIo)
-  // if work of the device has failed; nothing has changed then.
+  // Makes the arena of a place hold at least `bytes`. If the arena grows, its contents are lost.
+  // Throws an Error (kResourceExhausted) if there is no memory; the arena is empty then. Throws
+  // Error (kIo) if work of the device has failed; nothing has changed then.
   void Reserve(Place place, int64_t bytes);
 
-  // The memory of a place, without a share in it: tensors on it don't keep it alive. A new object
-  // whenever the arena has grown, never nullptr.
+  // Returns the memory of a place, never nullptr. Tensors on the buffer don't keep the memory
+  // alive. The buffer is a new object whenever the arena has grown.
   const std::shared_ptr<Buffer>& memory(Place place) const { return PartOf(place).view; }
 
-  // Returns the array of this name on a place, which is made if it isn't there. What a plan leaves
-  // in it is good until another plan runs.
+  // Returns the array of this name on a place, which is made if it isn't there. Its contents are
+  // lost when another plan runs.
   const std::shared_ptr<TensorArray>& Array(const std::string& name, Place place);
 
-  // Returns memory on the CPU for a copy of the feed of this name, of at least `bytes`. What a plan
-  // leaves in it is good until another plan runs. Other memory if this has grown since; a plan that
-  // has asked before keeps what it has alive. Throws an Error (kResourceExhausted) if there is
-  // none.
+  // Returns memory on the CPU for a copy of the feed of this name, of at least `bytes`. Its
+  // contents are lost when another plan runs. A later call for more bytes returns other memory; the
+  // plan that has the old memory keeps that alive. Throws an Error (kResourceExhausted) if there is
+  // no memory.
   const std::shared_ptr<Buffer>& FeedCopy(const std::string& name, int64_t bytes);
 
  private:
@@ -51,7 +51,7 @@ class SharedArena {
   };
 
   const Part& PartOf(Place place) const { return place.is_cpu() ? host_ : device_; }
-  // Gives the memory back, which no work in the stream uses any more.
+  // Gives the memory back. No work in the stream may use it any more.
   static void GiveBack(Part* part);
 
   std::shared_ptr<DeviceLink> link_;
@@ -63,7 +63,7 @@ class SharedArena {
   std::map<std::string, std::shared_ptr<Buffer>> feed_copies_;
 };
 
-// A plan's use of an arena. The memory is given back with the last one.
+// A plan's use of an arena. The last use gives the memory back.
 class ArenaUse {
  public:
   explicit ArenaUse(std::shared_ptr<SharedArena> arena);

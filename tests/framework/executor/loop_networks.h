@@ -24,7 +24,7 @@ Tensor Numbers(const Shape& shape, int seed);
 std::vector<double> Train(const std::function<Variable()>& build, const FeedList& feeds,
                           int steps = 3, const CompileOptions& options = {});
 
-// Expects the same numbers but for 1e-6.
+// Expects equal numbers within 1e-6.
 void ExpectNear(const std::vector<double>& found, const std::vector<double>& expected);
 
 inline constexpr int64_t kBatch = 3;
