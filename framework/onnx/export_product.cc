@@ -107,6 +107,10 @@ void Linear(OpExport& op) {
   op.Set("Out", op.Node("Add", {product, op.In("Bias")}));
 }
 
+void Einsum(OpExport& op) {
+  op.Set("Out", op.Node("Einsum", op.Ins("Operands"), {{"equation", op.Text("equation")}}));
+}
+
 }  // namespace
 
 void AddProductExporters(ExporterTable* table) {
@@ -116,6 +120,7 @@ void AddProductExporters(ExporterTable* table) {
   table->Add("addmm", Addmm);
   table->Add("mul", Mul);
   table->Add("linear", Linear);
+  table->Add("einsum", Einsum);
 }
 
 }  // namespace skiff::onnx_export

@@ -282,6 +282,22 @@ TEST(OnnxExport, BitsOfWholeNumbersNeedTheirOpset) {
   EXPECT_THAT(NodeTypes(Exported({"b"}, {"turned"}, ops.program(), Scope())), ElementsAre("Not"));
 }
 
+TEST(OnnxExport, AnEinsumKeepsItsEquation) {
+  OpProgram ops;
+  ops.Declare("x", {2, 3});
+  ops.Declare("y", {3, 4});
+  Op einsum("einsum");
+  einsum.SetInput("Operands", {"x", "y"}).SetAttr("equation", "ij, jk");
+  einsum.SetOutput("Out", {"z"}).SetOutput("InnerCache", {"x.saved", "y.saved"});
+  ops.Append(einsum);
+  const onnx::ModelProto model = Exported({"x", "y"}, {"z"}, ops.program(), Scope());
+  ASSERT_THAT(NodeTypes(model), ElementsAre("Einsum"));
+  const onnx::NodeProto& node = model.graph().node(0);
+  EXPECT_THAT(node.input(), ElementsAre("x", "y"));
+  EXPECT_EQ(node.attribute(0).name(), "equation");
+  EXPECT_EQ(node.attribute(0).s(), "ij, jk");
+}
+
 TEST(OnnxExport, RefusesAnOutputThatTheGraphDoesNotHave) {
   OpProgram ops;
   ops.Declare("x", {2, 3});
