@@ -1,5 +1,5 @@
 // The equation of an einsum, such as "bij,jk->bik": the sums of products that it asks for, as in
-// torch.einsum and numpy.einsum. Each axis has a letter. Axes of one letter are one index, and the
+// torch.einsum and numpy.einsum. Each axis has a letter. Axes of a letter share an index, and the
 // einsum sums over an index that the result lacks.
 #pragma once
 

@@ -14,8 +14,8 @@
 
 namespace skiff {
 
-// All axes of a tensor that have one letter, and so one index: a step of the index moves along all
-// of them.
+// The axes of a tensor with the same letter, and so with the same index: a step of the index moves
+// along all of these axes.
 struct LetteredAxis {
   char letter = ' ';
   int64_t extent = 1;

@@ -106,8 +106,8 @@ class PreparedContraction {
   ContractionTensors<T> tensors_;
 };
 
-// The kernel of einsum and einsum_grad. That of einsum also copies the operands to InnerCache,
-// where a plan hasn't made them one.
+// The kernel of einsum and einsum_grad. It also copies the operands of einsum to InnerCache, where
+// the plan gives InnerCache storage of its own.
 template <typename T, class Device>
 class EinsumKernel final : public Kernel {
  public:
@@ -135,8 +135,8 @@ class EinsumKernel final : public Kernel {
   std::vector<std::pair<In<T>, Out<T>>> caches_;
 };
 
-// Adds the kernels of einsum and einsum_grad for T on the place of `Device`, under this name. Those
-// of half need an instruction set, or none if that is kBaseline.
+// Adds the kernels of einsum and einsum_grad for T on the place of `Device`, under this name.
+// `needs`: the least instruction set with which they run.
 template <typename T, class Device>
 void AddEinsumKernels(OpRegistry& registry, PlaceKind place, StaticText name,
                       InstructionSet needs = InstructionSet::kBaseline) {
