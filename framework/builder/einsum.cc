@@ -1,23 +1,21 @@
 #include "framework/builder/einsum.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
-#include <set>
-#include <string_view>
 #include <utility>
 
+#include "framework/base/error.h"
 #include "framework/builder/elementwise.h"
 #include "framework/builder/layer_call.h"
 #include "framework/builder/math.h"
 #include "framework/builder/tensor_layers.h"
+#include "framework/op/einsum_equation.h"
 #include "framework/tensor/shape.h"
 
 namespace skiff::layers {
 namespace {
 
 using Ints = std::vector<int64_t>;
-constexpr std::string_view kEllipsis = "...";
 
 // A tensor whose axes have letters.
 struct Lettered {
@@ -28,64 +26,20 @@ struct Lettered {
   int64_t Extent(char letter) const { return x.dims()[AxisOf(letter)]; }
 };
 
-bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-
 bool Has(const std::string& letters, char letter) {
   return letters.find(letter) != std::string::npos;
 }
 
-// The terms of the operands and that of the result.
-struct Equation {
-  std::vector<std::string> terms;
-  std::string result;
-};
-
-// Without "->", the axes that an ellipsis stands for, then the letters that are there once.
-std::string ImpliedResult(const std::string& terms) {
-  std::string result(Has(terms, '.') ? kEllipsis : "");
-  for (const char letter : std::set<char>(terms.begin(), terms.end())) {
-    if (IsLetter(letter) && std::ranges::count(terms, letter) == 1) result += letter;
+// The letters of the operands' axes and of the result's.
+EinsumTerms TermsOf(const LayerCall& call, const std::string& equation,
+                    const std::vector<Variable>& operands) {
+  std::vector<Shape> shapes;
+  for (const Variable& x : operands) shapes.emplace_back(x.dims());
+  try {
+    return ParseEinsum(equation, shapes);
+  } catch (const Error& error) {
+    call.Fail(error.what());
   }
-  return result;
-}
-
-// Throws Error unless the term has letters and at most one ellipsis.
-void CheckTerm(const LayerCall& call, std::string term) {
-  const std::string given = term;
-  const size_t dots = term.find(kEllipsis);
-  if (dots != std::string::npos) term.erase(dots, kEllipsis.size());
-  call.Enforce(std::ranges::all_of(term, IsLetter), "the equation has the term \"", given,
-               "\", expected letters and \"...\"");
-}
-
-Equation EquationOf(const LayerCall& call, std::string text, size_t operands) {
-  std::erase(text, ' ');
-  const size_t arrow = text.find("->");
-  Equation equation;
-  equation.result = arrow == std::string::npos ? ImpliedResult(text) : text.substr(arrow + 2);
-  text.resize(std::min(arrow, text.size()));
-  equation.terms.emplace_back();
-  for (const char letter : text) {
-    if (letter == ',') {
-      equation.terms.emplace_back();
-    } else {
-      equation.terms.back() += letter;
-    }
-  }
-  for (const std::string& term : equation.terms) CheckTerm(call, term);
-  CheckTerm(call, equation.result);
-  call.Enforce(equation.terms.size() == operands, "the equation has ", equation.terms.size(),
-               " terms for ", operands, " operands");
-  return equation;
-}
-
-// Replaces "..." by digits, those of the last axes being the same in all terms.
-std::string WithoutEllipsis(std::string term, size_t axes) {
-  const size_t dots = term.find(kEllipsis);
-  if (dots == std::string::npos) return term;
-  std::string digits;
-  for (size_t i = axes; i > 0; --i) digits += static_cast<char>('0' + i);
-  return term.replace(dots, kEllipsis.size(), digits);
 }
 
 // The steps of one call.
@@ -93,19 +47,9 @@ class Contraction {
  public:
   Contraction(const LayerCall& call, const Site& site) : call_(call), site_(site) {}
 
-  // The operand of a term, each letter of which it has once.
-  Lettered Operand(const Variable& x, const std::string& term, size_t* most_axes) const {
-    const size_t rank = x.dims().size();
-    size_t hidden = 0;  // axes that the ellipsis stands for
-    if (Has(term, '.')) {
-      call_.Enforce(rank + kEllipsis.size() >= term.size(), "the term \"", term,
-                    "\" has more letters than \"", x.name(), "\" of shape ", Shape(x.dims()));
-      hidden = rank + kEllipsis.size() - term.size();
-      *most_axes = std::max(*most_axes, hidden);
-    }
-    Lettered operand = {x, WithoutEllipsis(term, hidden)};
-    call_.Enforce(operand.letters.size() == rank, "the term \"", term, "\" doesn't fit \"",
-                  x.name(), "\" of shape ", Shape(x.dims()));
+  // The operand with these letters, each of which it then has once.
+  Lettered Operand(const Variable& x, const std::string& letters) const {
+    Lettered operand = {x, letters};
     for (size_t i = 0; i < operand.letters.size(); ++i) {
       const char letter = operand.letters[i];
       while (std::ranges::count(operand.letters, letter) > 1) TakeDiagonal(letter, &operand);
@@ -277,21 +221,13 @@ class Contraction {
 Variable Einsum(const std::string& equation, const std::vector<Variable>& operands, Site site) {
   const LayerCall call("einsum", "", site);
   call.CheckedNames(operands);
-  const Equation parsed = EquationOf(call, equation, operands.size());
+  const EinsumTerms terms = TermsOf(call, equation, operands);
+  const std::string& result = terms.result;
   const Contraction contraction(call, site);
   std::vector<Lettered> left;
-  size_t most_axes = 0;
-  std::string all;
   for (size_t i = 0; i < operands.size(); ++i) {
-    left.push_back(contraction.Operand(operands[i], parsed.terms[i], &most_axes));
-    all += left.back().letters;
+    left.push_back(contraction.Operand(operands[i], terms.operands[i]));
   }
-  const std::string result = WithoutEllipsis(parsed.result, most_axes);
-  const bool is_made = std::ranges::all_of(result, [&](char letter) {
-    return Has(all, letter) && std::ranges::count(result, letter) == 1;
-  });
-  call.Enforce(is_made, "the result \"", parsed.result,
-               "\" has a letter twice, or one that no operand has");
   Lettered product = left.front();
   for (size_t i = 1; i < left.size(); ++i) {
     std::string wanted = result;

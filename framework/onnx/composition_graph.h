@@ -1,10 +1,10 @@
 // An imported program while compositions in it are replaced (compositions_found.h): who writes and
 // reads what, which numbers are constant, and new ops in the places of old ones.
 //
-// Each variable has one writer, but for those that loops and branches write. What these read or
-// write is kept, as the fetches are, and has no writer that a composition may have. An op counts as
-// a reader only if the fetches need it: the ops of a composition that has been replaced stay in the
-// program, since their variables have names of the file, but nobody needs them.
+// Each variable has one writer, unless a loop or a branch writes it. Variables that a loop or a
+// branch uses are kept, as the fetches are, and no composition contains their writers. An op counts
+// as a reader only if the fetches need it: the ops of a replaced composition stay in the program,
+// since their variables have names of the file, but nobody needs these ops.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ class CompositionGraph {
   // Returns what was broadcast to the shape of the variable, as layers::Where does it.
   std::string Unbroadcast(const std::string& name) const;
 
-  // Puts the ops that `make` appends in the place of `op`. The variable that it returns gets the
-  // name of the output of `op` in `slot`, which must be the only one that anyone reads.
+  // Puts the ops that `make` appends in the place of `op`. The variable that `make` returns gets
+  // the name of the output of `op` in `slot`. Nobody may read another output of `op`.
   void Replace(Op* op, std::string_view slot, const std::function<Variable()>& make);
   // Has `op` read, in a slot, a variable that `make` appends ops for.
   void ReadInstead(Op* op, std::string_view slot, const std::function<Variable()>& make);
@@ -69,7 +69,7 @@ class CompositionGraph {
   void Link(Op* op);
   // Keeps what an op with sub-blocks uses, captured variables included.
   void KeepUsesOf(size_t position);
-  // Count a use of the variable by what the fetches need, and one that ends.
+  // Count a use of the variable that the fetches need, and the end of such a use.
   void Need(const std::string& name);
   void Release(const std::string& name);
   // Calls `make` and puts its ops before `op`.

@@ -26,8 +26,8 @@ std::string Squeezed(OpExport& op, const std::string& value, const std::vector<i
 std::string Reshaped(OpExport& op, const std::string& value, const std::vector<int64_t>& dims);
 // Returns dims [begin, end) of a value, an int64 vector.
 std::string DimsOf(OpExport& op, const std::string& value, int64_t begin, int64_t end);
-// Returns the value with the dims of `shape`; where these are unknown, those of dims_of, which has
-// the same rank.
+// Returns the value with the dims of `shape`. Unknown dims are the dims of `dims_of`, which has the
+// same rank.
 std::string ReshapedTo(OpExport& op, const std::string& value, const Shape& shape,
                        const std::string& dims_of);
 // Returns vectors one after the other.

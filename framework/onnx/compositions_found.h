@@ -1,6 +1,6 @@
 // Compositions of ops in imported programs for which Skiff has one op, or which the passes know in
 // one form alone. ONNX had no such op when the file was written, or the exporter writes another
-// form. Programs that this finds compute the same, but for rounding, and so do their gradients.
+// form. Apart from rounding, a program computes the same afterwards, and so do its gradients.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace skiff {
 
-// Replaces all that the functions below find. The ops that they replace stay in the program, for
-// whoever fetches their variables; no run computes them otherwise. `root` is the root of the
-// default main program, and `fetches` are what the model computes.
+// Replaces all compositions that the functions below find. The replaced ops stay in the program,
+// for whoever fetches their variables; no other run computes them. `root` is the root of the
+// default main program, and `fetches` are the outputs of the model.
 void ReplaceCompositions(Block* root, const std::vector<std::string>& fetches);
 
 // gelu (exact or by tanh), swish, hard_swish and mish, whatever the order of their products and

@@ -121,9 +121,9 @@ void Commutative(const OnnxNode& node) {
 }
 
 // The products of dims of which some are known only in a run, and of other numbers.
-std::optional<std::vector<int64_t>> PartlyKnownProducts(const OnnxNode& node) {
-  auto x = node.PartlyKnownInts(0);
-  const auto y = node.PartlyKnownInts(1);
+std::optional<PartlyKnownDims> PartlyKnownProducts(const OnnxNode& node) {
+  auto x = node.KnownDims(0);
+  const auto y = node.KnownDims(1);
   if (!x || !y || x->size() != y->size()) return std::nullopt;
   for (size_t i = 0; i < x->size(); ++i) {
     int64_t& dim = (*x)[i];
@@ -133,7 +133,7 @@ std::optional<std::vector<int64_t>> PartlyKnownProducts(const OnnxNode& node) {
 }
 void Multiply(const OnnxNode& node) {
   Commutative<layers::ElementwiseMul>(node);
-  node.OutPartlyKnown(0, PartlyKnownProducts(node));
+  node.OutKnownDims(0, PartlyKnownProducts(node));
 }
 
 template <Binary Function>
@@ -280,7 +280,7 @@ void CastTo(const OnnxNode& node, DType dtype) {
   if (x.dtype() == dtype) return node.OutSame(0, 0);
   node.Out(0, layers::Cast(x, dtype));
   if (dtype == DType::kInt64 || dtype == DType::kInt32) {
-    node.OutPartlyKnown(0, node.PartlyKnownInts(0));
+    node.OutKnownDims(0, node.KnownDims(0));
   }
 }
 void Cast(const OnnxNode& node) {

@@ -8,6 +8,7 @@
 #include "framework/builder/tensor_layers.h"
 #include "framework/onnx/onnx_node.h"
 #include "framework/onnx/shape_dims.h"
+#include "framework/onnx/tensor_proto.h"
 
 namespace skiff {
 namespace {
@@ -20,32 +21,7 @@ void ConstantOfShape(const OnnxNode& node) {
       node.HasAttr("value") ? node.TensorOf("value") : Tensor::FromValues<float>({1}, {0.0f});
   if (value.element_count() != 1)
     node.Invalid("its value has ", value.element_count(), " elements, expected one");
-  double number = 0;
-  switch (value.dtype()) {
-    case DType::kFloat32:
-      number = value.Item<float>();
-      break;
-    case DType::kFloat64:
-      number = value.Item<double>();
-      break;
-    case DType::kInt64:
-      number = static_cast<double>(value.Item<int64_t>());
-      break;
-    case DType::kInt32:
-      number = value.Item<int32_t>();
-      break;
-    case DType::kBool:
-      number = value.Item<bool>() ? 1 : 0;
-      break;
-    case DType::kUint8:
-      number = value.Item<uint8_t>();
-      break;
-    case DType::kInt8:
-      number = value.Item<int8_t>();
-      break;
-    default:
-      node.Unsupported("its value is of ", value.dtype());
-  }
+  const double number = NumberIn(value);
   if (value.dtype() == DType::kInt64 && static_cast<int64_t>(number) != value.Item<int64_t>()) {
     node.Unsupported("its value is beyond 2^53");
   }

@@ -71,7 +71,7 @@ void GridSample(const OnnxNode& node) {
 
 void AffineGrid(const OnnxNode& node) {
   node.CheckInputs(2, 2);
-  const auto size = node.PartlyKnownInts(1);
+  const auto size = node.KnownDims(1);
   if (!size) node.Unsupported("its size depends on data");
   if (size->size() != 4 && size->size() != 5) {
     node.Invalid("its size has ", size->size(), " dims, expected 4 or 5");

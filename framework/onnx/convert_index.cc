@@ -33,7 +33,7 @@ Variable Looked(const OnnxNode& node, const Variable& table, const Variable& ids
 
 // What is known of the dims that a node picks from a vector of dims.
 std::optional<Ints> PickedDims(const OnnxNode& node) {
-  const auto dims = node.PartlyKnownInts(0);
+  const auto dims = node.KnownDims(0);
   const auto places = node.KnownInts(1);
   if (!dims || !places) return std::nullopt;
   const auto count = static_cast<int64_t>(dims->size());
@@ -57,7 +57,7 @@ void Gather(const OnnxNode& node) {
     // As an embedding. An id below 0 is an Error of the run.
     return node.Out(0, Looked(node, x, index));
   }
-  if (rank <= 1 && RankOf(x) == 1) node.OutPartlyKnown(0, PickedDims(node));
+  if (rank <= 1 && RankOf(x) == 1) node.OutKnownDims(0, PickedDims(node));
   if (!AreFromFront(node, 1)) index = IndicesFromFront(index, x, axis);
   if (rank <= 1) return node.Out(0, layers::Gather(x, index, axis));
   const Variable flat = layers::Gather(x, layers::Reshape(index, {-1}), axis);

@@ -228,9 +228,9 @@ std::optional<ImageSize> ImageSizeOf(const OnnxNode& node, const Variable& x,
   const size_t count = is_all ? 4 : 2;
   ImageSize size{.input = input, .first = is_all ? 2 : 0};
   if (input) {
-    const auto partly_known = node.PartlyKnownInts(*input);
-    if (!partly_known || partly_known->size() != count) return std::nullopt;
-    if (is_all && !MayKeep(x, *partly_known)) return std::nullopt;
+    const auto known_dims = node.KnownDims(*input);
+    if (!known_dims || known_dims->size() != count) return std::nullopt;
+    if (is_all && !MayKeep(x, *known_dims)) return std::nullopt;
     return size;
   }
   if ((scales.empty() ? sizes.size() : scales.size()) != count) return std::nullopt;

@@ -19,17 +19,13 @@ void ShapeOf(const OnnxNode& node) {
   node.CheckInputs(1, 1);
   const Variable x = node.In(0);
   const int64_t rank = RankOf(x);
-  const auto bound = [&](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
-  };
-  const int64_t begin = bound(node.Int("start", 0));
-  const int64_t end = bound(node.Int("end", rank));
+  const auto [begin, end] = SlicedPart(node.Int("start", 0), node.Int("end", rank), rank);
   // The known dims are enough, even if others aren't known.
-  const Ints dims(x.dims().begin() + begin, x.dims().begin() + std::max(begin, end));
+  const Ints dims(x.dims().begin() + begin, x.dims().begin() + end);
   if (std::ranges::all_of(dims, [](int64_t dim) { return dim >= 0; })) {
     return node.OutKnown(0, Tensor::FromValues<int64_t>({static_cast<int64_t>(dims.size())}, dims));
   }
-  node.OutPartlyKnown(0, dims);
+  node.OutKnownDims(0, dims);
   if (begin == 0 && end == rank) {
     return node.Out(0, layers::Cast(layers::ShapeOf(x), DType::kInt64));
   }
@@ -45,7 +41,7 @@ void Size(const OnnxNode& node) {
 
 // To dims of which a run knows some.
 void ReshapeInRun(const OnnxNode& node, const Variable& x) {
-  const auto partly = node.PartlyKnownInts(1);
+  const auto partly = node.KnownDims(1);
   // One of them follows from the others.
   if (partly && CanReshape(*partly)) return node.Out(0, layers::Reshape(x, *partly));
   const Variable y = layers::ReshapeTo(x, node.In(1));
@@ -108,7 +104,7 @@ void Squeeze(const OnnxNode& node) {
   const LayerCall layer(op.type, "", std::source_location::current());
   op.SetOutput("XShape", {layer.NewSavedOutput()});
   node.Out(0, layer.AppendFor(std::move(op)));
-  if (x.dims().size() <= 1) node.OutPartlyKnown(0, node.PartlyKnownInts(0));
+  if (x.dims().size() <= 1) node.OutKnownDims(0, node.KnownDims(0));
 }
 
 void Unsqueeze(const OnnxNode& node) {
@@ -123,7 +119,7 @@ void Unsqueeze(const OnnxNode& node) {
     node.Invalid("an axis is there twice");
   if (inserted.empty()) return node.OutSame(0, 0);
   node.Out(0, layers::Unsqueeze(x, inserted));
-  if (x.dims().empty() && inserted.size() == 1) node.OutPartlyKnown(0, node.PartlyKnownInts(0));
+  if (x.dims().empty() && inserted.size() == 1) node.OutKnownDims(0, node.KnownDims(0));
 }
 
 // The inputs that have elements. Empty vectors are common where shapes are joined, and a constant
@@ -150,13 +146,13 @@ void Concat(const OnnxNode& node) {
   node.Out(0, layers::Concat(xs, node.Axis(node.Int("axis", 0), xs[0].dims().size())));
   Ints joined;
   for (size_t i = 0; i < xs.size(); ++i) {
-    const auto part = node.PartlyKnownInts(inputs[i]);
+    const auto part = node.KnownDims(inputs[i]);
     if (xs[i].dims().size() != 1 || !(part || xs[i].dims()[0] == 1)) return;
     const Ints unknown = {-1};
     joined.insert(joined.end(), part ? part->begin() : unknown.begin(),
                   part ? part->end() : unknown.end());
   }
-  node.OutPartlyKnown(0, joined);
+  node.OutKnownDims(0, joined);
 }
 
 Ints EqualParts(const OnnxNode& node, int64_t extent, int64_t count) {

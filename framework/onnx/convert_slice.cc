@@ -63,7 +63,11 @@ void SliceInRun(const OnnxNode& node) {
   Ints axes;
   for (const int64_t axis : node.Ints(3)) axes.push_back(node.Axis(axis, x.dims().size()));
   const int64_t count = node.In(1).dims().empty() ? -1 : node.In(1).dims()[0];
-  if (count < 0) node.Unsupported("nobody knows how many axes it cuts");
+  if (count < 0) {
+    node.Unsupported(
+        "its starts are of shape ", Shape(node.In(1).dims()),
+        ", expected a vector of known length, with a start for each axis that it cuts");
+  }
   if (!node.Has(3)) {
     for (int64_t i = 0; i < count; ++i) axes.push_back(i);
   }
@@ -105,15 +109,11 @@ void Slice(const OnnxNode& node) {
   if (std::ranges::all_of(bounds.steps, [](int64_t step) { return step == 1; })) {
     node.Out(0,
              layers::Slice(x, {.axes = bounds.axes, .starts = bounds.starts, .ends = bounds.ends}));
-    const auto partly = node.PartlyKnownInts(0);
+    const auto partly = node.KnownDims(0);
     if (!partly || x.dims().size() != 1 || bounds.axes.size() != 1) return;
     const auto count = static_cast<int64_t>(partly->size());
-    const auto place = [&](int64_t at) {
-      return std::clamp<int64_t>(at < 0 ? at + count : at, 0, count);
-    };
-    const int64_t begin = place(bounds.starts[0]);
-    const int64_t end = std::max(begin, place(bounds.ends[0]));
-    return node.OutPartlyKnown(0, Ints(partly->begin() + begin, partly->begin() + end));
+    const auto [begin, end] = SlicedPart(bounds.starts[0], bounds.ends[0], count);
+    return node.OutKnownDims(0, Ints(partly->begin() + begin, partly->begin() + end));
   }
   node.Out(0, layers::StridedSlice(x, {.axes = bounds.axes,
                                        .starts = bounds.starts,

@@ -30,11 +30,11 @@ struct OnnxExportOptions {
 // when it is complete.
 //
 // Throws Error:
-// - kUnimplemented, one that lists all ops without a form in ONNX, in all blocks, with the reasons;
+// - kUnimplemented, with a list of all ops without a form in ONNX, in all blocks, and the reasons;
 // - kNotFound for a feed or fetch that isn't in the root block, and for a persistable that isn't in
 //   the scope;
 // - kInvalidArgument for a feed or fetch that isn't a dense tensor or is named twice, for a fetch
-//   that nothing computes, for a feed that the fetches don't need, and for another opset;
+//   that nothing computes, for an unneeded feed, and for an opset outside of 13 to 24;
 // - kOutOfRange for a model of 2 GiB or more, the limit of a message of protobuf;
 // - what writing a file throws.
 void ExportOnnx(const std::string& path, const std::vector<std::string>& feeds,

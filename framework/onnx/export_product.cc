@@ -6,6 +6,7 @@
 
 #include "framework/onnx/compositions.h"
 #include "framework/onnx/exporters.h"
+#include "framework/op/einsum_equation.h"
 
 namespace skiff::onnx_export {
 namespace {
@@ -107,6 +108,51 @@ void Linear(OpExport& op) {
   op.Set("Out", op.Node("Add", {product, op.In("Bias")}));
 }
 
+// Returns the equation, with letters in place of the digits of "...".
+std::string EquationOf(const EinsumTerms& terms) {
+  std::string equation = StrCat(Join(terms.operands, ","), "->", terms.result);
+  char letter = 'a';
+  for (char digit = '1'; digit <= '9'; ++digit) {
+    while (equation.find(letter) != std::string::npos)
+      letter = letter == 'z' ? 'A' : static_cast<char>(letter + 1);
+    std::ranges::replace(equation, digit, letter);
+  }
+  return equation;
+}
+
+// Returns the letters of axes that may be longer than 1.
+std::string LettersOfLongAxes(const EinsumTerms& terms, const std::vector<Shape>& shapes) {
+  std::string letters;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (int axis = 0; axis < shapes[i].rank(); ++axis) {
+      if (shapes[i][axis] != 1) letters += terms.operands[i][static_cast<size_t>(axis)];
+    }
+  }
+  return letters;
+}
+
+// ONNX's Einsum repeats no axis of extent 1, and sums over no axes of "...". So such axes are taken
+// away, and "..." is spelled out.
+void Einsum(OpExport& op) {
+  std::vector<std::string> operands = op.Ins("Operands");
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < operands.size(); ++i) shapes.push_back(op.ShapeOf("Operands", i));
+  EinsumTerms terms = ParseEinsum(op.Text("equation"), shapes);
+  const std::string longer = LettersOfLongAxes(terms, shapes);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    std::string& term = terms.operands[i];
+    std::vector<int64_t> repeated;
+    for (int axis = shapes[i].rank() - 1; axis >= 0; --axis) {
+      const auto place = static_cast<size_t>(axis);
+      if (shapes[i][axis] != 1 || longer.find(term[place]) == std::string::npos) continue;
+      repeated.push_back(axis);
+      term.erase(place, 1);
+    }
+    if (!repeated.empty()) operands[i] = Squeezed(op, operands[i], repeated);
+  }
+  op.Set("Out", op.Node("Einsum", operands, {{"equation", EquationOf(terms)}}));
+}
+
 }  // namespace
 
 void AddProductExporters(ExporterTable* table) {
@@ -116,6 +162,7 @@ void AddProductExporters(ExporterTable* table) {
   table->Add("addmm", Addmm);
   table->Add("mul", Mul);
   table->Add("linear", Linear);
+  table->Add("einsum", Einsum);
 }
 
 }  // namespace skiff::onnx_export

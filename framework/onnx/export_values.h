@@ -21,8 +21,8 @@ class ExportValues {
  public:
   // All arguments must outlive the object.
   ExportValues(const Block& block, const Scope& scope, GraphWriter* graph);
-  // The values of a block that an op of `outer`'s block runs. It sees those of `outer` and doesn't
-  // change them.
+  // The values of a block that an op of `outer`'s block runs. The block sees the values of `outer`
+  // and doesn't change them.
   ExportValues(const Block& block, ExportValues* outer);
 
   // Returns the value of a variable; empty if there is none. The first call for a persistable that

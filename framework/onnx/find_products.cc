@@ -125,11 +125,7 @@ std::vector<WantedDim> DimsIn(const CompositionGraph& graph, const std::string& 
     if (!is_known) return {};
     const std::vector<WantedDim> all = DimsIn(graph, op->Input("Input")[0]);
     const auto count = static_cast<int64_t>(all.size());
-    const auto place = [&](int64_t at) {
-      return std::clamp<int64_t>(at < 0 ? at + count : at, 0, count);
-    };
-    const int64_t begin = place(IntsOf(*op, "starts")[0]);
-    const int64_t end = std::max(begin, place(IntsOf(*op, "ends")[0]));
+    const auto [begin, end] = SlicedPart(IntsOf(*op, "starts")[0], IntsOf(*op, "ends")[0], count);
     dims.assign(all.begin() + begin, all.begin() + end);
   }
   return dims;

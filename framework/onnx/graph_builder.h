@@ -20,14 +20,17 @@ struct OnnxValue;
 // Graphs hand their values to the graphs of nodes and functions inside.
 using OnnxValuePtr = std::shared_ptr<OnnxValue>;
 
+// Dims, with -1 for a dim that only a run knows. No other number is below 0.
+using PartlyKnownDims = std::vector<int64_t>;
+
 // A value that a graph names. Numbers that are known become a part of the program when a node asks
 // for their variable.
 struct OnnxValue {
   std::string name = {};                          // in the file
   Variable variable = {};                         // undefined: not in the program so far
   std::shared_ptr<const Tensor> known = nullptr;  // nullptr: nobody knows the numbers
-  // Of whole numbers that aren't all known, such as the dims of a batch: -1 for the others.
-  std::optional<std::vector<int64_t>> partly_known = {};
+  // Of a vector or a scalar of dims that aren't all known.
+  std::optional<PartlyKnownDims> known_dims = {};
   std::optional<std::vector<OnnxValuePtr>> items = {};  // of a sequence, which has nothing else
   bool is_weight = false;    // an initializer, which may change in a training
   bool is_poisoned = false;  // its node isn't supported
@@ -37,8 +40,8 @@ struct OnnxValue {
 // Returns a value that has a variable.
 OnnxValuePtr ValueOf(const Variable& variable);
 
-// Makes variables in the default main program: those of nodes in the current block, constants and
-// weights in the root block, where all blocks see them. Not thread-safe.
+// Makes variables in the default main program: variables of nodes in the current block, constants
+// and weights in the root block, where all blocks see them. Not thread-safe.
 class GraphBuilder {
  public:
   GraphBuilder();
@@ -66,11 +69,11 @@ class GraphBuilder {
   // `outputs`. If each of `outputs` is then known, removes the node's ops and their variables. The
   // node has no graphs inside.
   void Fold(const NodeStart& start, const std::vector<OnnxValue*>& outputs);
-  // Names the node's ops, but for those of other nodes in its graphs, as made by line `node` of
-  // `file`.
+  // Names the node's ops as made by line `node` of `file`. Ops of nodes in its graphs have names
+  // already.
   void MarkSites(const NodeStart& start, const std::string& file, int node);
 
-  // Keeps a name for the variable that is to have it, so that no other one gets it.
+  // Reserves a name for a variable: no other variable gets it.
   void Reserve(const std::string& name);
   // Lets a variable of the root block have another name in the finished program, unless it has one
   // already, or another variable has the name. Returns whether the variable has that name now.

@@ -16,12 +16,12 @@
 
 namespace skiff {
 
-// The values that nodes of a graph see: those of the graph, then those around it.
+// The values that nodes of a graph see: the values of the graph, then the values around it.
 class OnnxFrame {
  public:
   // The frame of the file's graph.
   OnnxFrame(const onnx::GraphProto& graph, int64_t opset);
-  // That of a graph inside of `outer`, which outlives this.
+  // The frame of a graph inside of `outer`, which outlives this frame.
   OnnxFrame(const onnx::GraphProto& graph, OnnxFrame* outer);
 
   int64_t opset = 0;

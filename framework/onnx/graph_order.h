@@ -11,14 +11,14 @@
 
 namespace skiff {
 
-// Returns the indices of the nodes so that each comes after those whose outputs it reads, also in
-// its subgraphs; otherwise in the order of the file. `is_outer` says whether a name is one from
+// Returns the indices of the nodes so that each node comes after the nodes whose outputs it reads,
+// also in its subgraphs; otherwise in the order of the file. `is_outer` says whether a name is from
 // outside of the graph. Throws one Error (kInvalidArgument) for all names without a maker, all
 // names with two makers, and all nodes in a cycle.
 std::vector<int> OnnxNodeOrder(const onnx::GraphProto& graph,
                                const std::function<bool(const std::string&)>& is_outer);
 
-// Returns the number of nodes, with those in the subgraphs.
+// Returns the number of nodes, the nodes of subgraphs included.
 int64_t OnnxNodeCount(const onnx::GraphProto& graph);
 
 // Returns how often nodes and outputs name each value, also in the subgraphs.

@@ -14,8 +14,8 @@ namespace skiff {
 struct OnnxImportOptions {
   // Weights, inputs and casts of float16 and bfloat16 become float32.
   bool widen_half = false;
-  // By input: all of its dims, where the file leaves some open. A program for these dims alone can
-  // have what depends on them, such as a branch for one of two lengths.
+  // By input: all of its dims, where the file leaves some open. So the import knows numbers that
+  // depend on dims, such as the condition of a branch, and the program takes no other dims.
   std::map<std::string, std::vector<int64_t>> feed_dims = {};
 };
 
@@ -24,22 +24,22 @@ struct OnnxImportOptions {
 // file, and so do the variables that nodes write and the parameters. Dims that the file doesn't
 // know are -1.
 //
-// Initializers of floats become parameters, but for scalars, which are constants, as are whole
-// numbers and bools. An Identity of an initializer is a parameter of its own: exporters join equal
-// weights so. The weights of an LSTM, GRU or RNN become parameters in Skiff's order, if nothing
-// else reads them (docs/onnx.md). What follows from constants and known shapes is computed here; a
-// batch norm uses its running statistics in training, too. Compositions of nodes for which Skiff
-// has one op become that op, and attention gets the form that passes know (compositions_found.h).
-// Functions of the file are written out. Loops and branches become those of Skiff, whose limits
-// hold.
+// Initializers of floats become parameters. Scalars, whole numbers and bools are constants. An
+// Identity of an initializer is a parameter of its own: exporters join equal weights so. The
+// weights of an LSTM, GRU or RNN become parameters in Skiff's order, if nothing else reads them
+// (docs/onnx.md). What follows from constants and known shapes is computed here; a batch norm uses
+// its running statistics in training, too. A composition of nodes becomes one op where Skiff has
+// that op, and attention gets the form of the passes (compositions_found.h). Functions of the file
+// are written out. Loops and branches become loops and branches of Skiff, whose limits hold.
 //
 // Throws Error before the scope changes:
 // - what ReadOnnxModel and TensorFromOnnx throw;
-// - kUnimplemented for another version of the format, and one for all nodes that aren't supported,
-//   each with its name, op, domain and version;
+// - kUnimplemented for another version of the format, and a list of all nodes that aren't
+//   supported, each with its name, op, domain and version;
 // - kNotFound and kInvalidArgument for dims of an input that isn't there, or has others;
-// - kInvalidArgument, one for all mistakes of the graph: cycles, names without a maker or with two
-//   makers, and shapes that don't fit.
+// - kInvalidArgument with a list of all mistakes of the graph: cycles, names without a maker or
+// with
+//   two makers, and shapes that don't fit.
 InferenceModel ImportOnnx(const std::string& path, Scope* scope,
                           const OnnxImportOptions& options = {});
 

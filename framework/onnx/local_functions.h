@@ -26,9 +26,9 @@ class LocalFunctions {
   // Returns the function that a node calls, nullptr if it calls none.
   const onnx::FunctionProto* Find(const onnx::NodeProto& call) const;
 
-  // Returns the graph of a call: the function's nodes, with the attributes of the call, or else
-  // the function's defaults, for those that they refer to. An attribute that has neither isn't
-  // there. Throws Error (kUnimplemented) if the call passes a graph.
+  // Returns the graph of a call: the function's nodes, where an attribute that refers to one of the
+  // function has the value of the call, or else the function's default. An attribute that has
+  // neither isn't there. Throws Error (kUnimplemented) if the call passes a graph.
   static onnx::GraphProto GraphOf(const onnx::FunctionProto& function, const onnx::NodeProto& call);
 
  private:

@@ -85,18 +85,15 @@ std::optional<std::vector<int64_t>> OnnxNode::KnownInts(size_t i) const {
   }
 }
 
-std::optional<std::vector<int64_t>> OnnxNode::PartlyKnownInts(size_t i) const {
+std::optional<PartlyKnownDims> OnnxNode::KnownDims(size_t i) const {
   if (!Has(i)) return std::nullopt;
   const Tensor* known = Known(i);
-  if (known == nullptr) return inputs_[i]->partly_known;
+  if (known == nullptr) return inputs_[i]->known_dims;
   const bool is_list = known->shape().rank() <= 1 &&
                        (known->dtype() == DType::kInt64 || known->dtype() == DType::kInt32);
   if (!is_list) return std::nullopt;
   std::vector<int64_t> numbers = *KnownInts(i);
-  // Below 0 is something else than unknown.
-  for (const int64_t number : numbers) {
-    if (number < 0) return std::nullopt;
-  }
+  if (std::ranges::any_of(numbers, [](int64_t number) { return number < 0; })) return std::nullopt;
   return numbers;
 }
 
@@ -114,21 +111,7 @@ double OnnxNode::Number(size_t i, double fallback) const {
   if (known->element_count() != 1) {
     Invalid("input ", i, " has ", known->element_count(), " elements, expected 1");
   }
-  switch (known->dtype()) {
-    case DType::kFloat32:
-      return known->Item<float>();
-    case DType::kFloat64:
-      return known->Item<double>();
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      return WidenedHalf(*known).Item<float>();
-    case DType::kInt64:
-      return static_cast<double>(known->Item<int64_t>());
-    case DType::kInt32:
-      return known->Item<int32_t>();
-    default:
-      Unsupported("input ", i, " is a number of ", known->dtype());
-  }
+  return NumberIn(*known);
 }
 
 int64_t OnnxNode::WholeNumber(size_t i, int64_t fallback) const {
@@ -248,8 +231,8 @@ void OnnxNode::OutItems(size_t i, std::vector<OnnxValuePtr> items) const {
   if (Wants(i)) outputs_[i]->items = std::move(items);
 }
 
-void OnnxNode::OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const {
-  if (Wants(i)) outputs_[i]->partly_known = std::move(numbers);
+void OnnxNode::OutKnownDims(size_t i, std::optional<PartlyKnownDims> dims) const {
+  if (Wants(i)) outputs_[i]->known_dims = std::move(dims);
 }
 
 void OnnxNode::OutSame(size_t i, size_t k) const { OutValue(i, *Value(k)); }

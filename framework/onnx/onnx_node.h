@@ -40,8 +40,8 @@ struct OnnxNodeContext {
   std::function<OnnxValuePtr(const std::string&)> find;
 };
 
-// Every function throws an Error, which the import reports with the node: kUnimplemented for what
-// is legal but not supported, kInvalidArgument for what ONNX doesn't allow.
+// Every function throws an Error, which the import reports with the node: kUnimplemented for a
+// legal node that isn't supported, kInvalidArgument for a node that ONNX doesn't allow.
 class OnnxNode {
  public:
   // `inputs` and `outputs` have an entry for each name; nullptr for an empty one.
@@ -62,13 +62,13 @@ class OnnxNode {
   Variable InOfRank(size_t i, size_t least, size_t most) const;
   // Returns input i, which is there.
   const OnnxValuePtr& Value(size_t i) const;
-  // Returns what input i, a sequence, has in it.
+  // Returns the elements of input i, a sequence.
   const std::vector<OnnxValuePtr>& Items(size_t i) const;
-  // Returns the numbers of input i, nullptr if they depend on a run. Those of a weight are known as
-  // well: an attribute that is made of them doesn't follow its training.
+  // Returns the numbers of input i, nullptr if they depend on a run. The numbers of a weight are
+  // known as well: an attribute that is made of them doesn't follow its training.
   const Tensor* Known(size_t i) const;
-  // Returns the numbers of input i if they are constants, or weights that nothing else reads;
-  // nullptr for others.
+  // Returns the numbers of input i if they are constants, or weights that nothing else reads; else
+  // nullptr.
   const Tensor* Own(size_t i) const;
   // Returns numbers that were made of Own(i) as a weight or constant like it. A weight is named
   // like the input, with `suffix`.
@@ -79,14 +79,15 @@ class OnnxNode {
   ShiftedNumber Shifted(size_t i) const;
   // Returns whole numbers of an input, nothing if they depend on a run.
   std::optional<std::vector<int64_t>> KnownInts(size_t i) const;
-  // Returns the numbers of a vector or a scalar of dims, each at least 0, with -1 in place of a
-  // number that depends on a run; nothing if none is known.
-  std::optional<std::vector<int64_t>> PartlyKnownInts(size_t i) const;
+  // Returns the numbers of a vector or a scalar of dims. Returns nothing if no number is known, or
+  // a known number is below 0 and so is no dim.
+  std::optional<PartlyKnownDims> KnownDims(size_t i) const;
   // The same as KnownInts, but refuses the node if they depend on a run; an absent input has none.
   std::vector<int64_t> Ints(size_t i) const;
-  // Returns the one number of an input, or `fallback` if it is absent. Refuses others.
+  // Returns the only number of an input, or `fallback` if the input is absent. Refuses an input of
+  // several numbers, or of none.
   double Number(size_t i, double fallback) const;
-  // The same, but cuts off the fraction of a float. Refuses one that is beyond int64.
+  // The same, but cuts off the fraction of a float. Refuses a float that is beyond int64.
   int64_t WholeNumber(size_t i, int64_t fallback) const;
 
   bool HasAttr(std::string_view name) const { return Find(name) != nullptr; }
@@ -103,7 +104,7 @@ class OnnxNode {
   // returns its `output_count` outputs. Throws SpoiltGraph.
   std::vector<OnnxValuePtr> Body(std::string_view name, const std::vector<OnnxValuePtr>& inputs,
                                  size_t output_count) const;
-  // Returns the variable of what Body has returned.
+  // Returns the variable of a value that Body has returned.
   Variable VariableOf(const OnnxValuePtr& value) const;
 
   // Returns a whole number, or a list of them, that is an attribute before version `since` and an
@@ -115,9 +116,9 @@ class OnnxNode {
   void OutKnown(size_t i, Tensor tensor) const;
   // Makes output i a sequence.
   void OutItems(size_t i, std::vector<OnnxValuePtr> items) const;
-  // Says what is known of an output that has a variable.
-  void OutPartlyKnown(size_t i, std::optional<std::vector<int64_t>> numbers) const;
-  // Makes output i another name of input k (of a value), with what is known of it.
+  // Sets the known dims of an output that has a variable.
+  void OutKnownDims(size_t i, std::optional<PartlyKnownDims> dims) const;
+  // Makes output i another name of input k (of a value), with its known numbers.
   void OutSame(size_t i, size_t k) const;
   void OutValue(size_t i, const OnnxValue& value) const;
 
@@ -136,7 +137,7 @@ class OnnxNode {
   void CheckInputs(size_t least, size_t most) const;
   // Returns an axis counted from the front. Refuses one outside of [-rank, rank).
   int64_t Axis(int64_t axis, size_t rank) const;
-  // Enforces that there is a dtype of Skiff for it, and returns that, widened if asked for.
+  // Returns the dtype of Skiff for ONNX's dtype, widened if asked for. Throws if there is none.
   DType DTypeOfOnnx(int64_t data_type) const;
 
  private:
@@ -150,7 +151,7 @@ class OnnxNode {
   std::vector<OnnxValue*> outputs_;
 };
 
-// Returns "Conv of version 11" for a list of what isn't supported.
+// Returns "Conv of version 11" for a list of unsupported nodes.
 std::string DescribeOnnxNode(const onnx::NodeProto& node, int64_t opset);
 
 using OnnxConverter = void (*)(const OnnxNode& node);

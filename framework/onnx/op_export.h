@@ -1,5 +1,5 @@
 // One op of a program as its exporter sees it: values of its inputs, attributes with defaults
-// filled in, and what it writes into the graph.
+// filled in, and functions that add nodes to the graph.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,7 @@
 
 namespace skiff::onnx_export {
 
-// What an exporter throws for an op that the graph can't express; export.cc lists it with all
-// others.
+// An exporter throws it for an op that the graph can't express; export.cc lists all refusals.
 struct Refusal {
   std::string reason;
 };
@@ -45,7 +44,7 @@ struct ExportSite {
 
 class OpExport {
  public:
-  // The context, and what the site points to, must outlive the object.
+  // The context, and the objects that the site points to, must outlive the object.
   OpExport(const OpContext& context, ExportSite site);
 
   const Op& op() const { return context_.op(); }
@@ -99,7 +98,8 @@ class OpExport {
   std::string Cast(const std::string& value, DType dtype);
   // Refuses an opset below `least`, since `what` is newer.
   void NeedOpset(int least, std::string_view what) const;
-  // Returns what the first call for the key has made, in the graph of the moment or one around it.
+  // Returns the values that the first call for the key has made, in the current graph or a graph
+  // around it.
   std::vector<std::string> Shared(const std::string& key,
                                   const std::function<std::vector<std::string>()>& make) {
     return site_.values->Shared(key, make);
@@ -111,26 +111,26 @@ class OpExport {
   LoDValues LoD(std::string_view slot, size_t i = 0);
   std::string Offsets(std::string_view slot, size_t i = 0) { return LoD(slot, i).back(); }
 
-  // Makes a value that of an output. Does nothing if the output is absent.
+  // Makes a value the value of an output. Does nothing if the output is absent.
   void Set(std::string_view slot, const std::string& value, size_t i = 0);
-  // Sets the offsets of an output. One that is ragged and has none gets those of the first input
-  // with as many levels, as shape rules do.
+  // Sets the offsets of an output. A ragged output without offsets gets the offsets of the first
+  // input with as many levels, as shape rules do.
   void SetLoD(std::string_view slot, LoDValues lod);
 
-  // For ops that run a block: it, and the one that the op is in.
+  // For ops that run a block: this block, and the block that contains the op.
   Block& SubBlock();
   const Block& block() const { return *site_.block; }
   // Returns the variables around the block that it writes.
   std::vector<const Var*> WrittenByBlock() const;
-  // Makes a value that of a variable.
+  // Makes a value the value of a variable.
   void SetVariable(const std::string& variable, const std::string& value);
   // Exports the block's ops into the innermost graph.
   void AddOps(ExportValues* values);
   ExportValues& values() { return *site_.values; }
   GraphWriter& graph() { return *site_.graph; }
 
-  // Gives the variables their values. Throws Refusal for an input, or an attribute that isn't the
-  // default, of which the exporter hasn't asked.
+  // Gives the variables their values. Throws Refusal for an input that the exporter hasn't asked
+  // for, or such an attribute unless it has its default.
   void Finish();
 
  private:

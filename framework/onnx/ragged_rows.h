@@ -1,5 +1,5 @@
-// The rows of ragged values: where each one is, and padded views of them. What follows from the
-// offsets alone is computed once in a graph for all that read it.
+// The rows of ragged values: the place of each row, and padded views. A value that follows from the
+// offsets alone is computed once in a graph, for all its readers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace skiff::onnx_export {
 
-// All are int64 but for masks, which are bool. `offsets` is one level, [sequences + 1].
+// Masks are bool, all other values int64. `offsets` is one level, [sequences + 1].
 
 // Return the rows of each sequence, the first one of each, and the number after the last one,
 // [sequences].
@@ -33,7 +33,8 @@ struct PaddedRows {
   std::string is_row;  // [sequences, steps]
   std::string row;     // [sequences, steps]: the row's number, 0 where there is none
 };
-// Returns them with as many steps as the longest one has, or with `steps`, a number of rank 0.
+// Returns the sequences with as many steps as the longest one has, or with `steps`, a number of
+// rank 0.
 PaddedRows PaddedRowsOf(OpExport& op, const std::string& offsets);
 PaddedRows PaddedRowsOf(OpExport& op, const std::string& offsets, const std::string& steps);
 
@@ -47,8 +48,8 @@ std::string PaddedSteps(OpExport& op, const std::string& x, const std::string& o
 std::string Unpadded(OpExport& op, const std::string& x, const std::string& offsets);
 std::string UnpaddedSteps(OpExport& op, const std::string& x, const std::string& offsets);
 
-// Makes rows of input `from` those of an output: of sequences that begin at the rows `first` and
-// have `lengths` rows. These are the output's sequences.
+// Makes rows of input `from` the rows of an output, whose sequences begin at the rows `first` and
+// have `lengths` rows.
 void SetSequences(OpExport& op, std::string_view from, std::string_view slot,
                   const std::string& first, const std::string& lengths);
 

@@ -1,4 +1,4 @@
-// What converters of loops and of recurrent layers share.
+// Functions that converters of loops and of recurrent layers share.
 #pragma once
 
 #include <cstdint>
@@ -49,14 +49,15 @@ Variable RowsOf(const OnnxNode& node, const RecurrentLayer& layer, size_t input,
 // the input is of another rank.
 Variable FirstState(const OnnxNode& node, const RecurrentLayer& layer, size_t i, const Variable& x);
 
-// What a layer makes of sequences.
+// The results of a layer for sequences.
 struct RecurrentResults {
   Variable out;                // [time, batch, directions · hidden]
   std::vector<Variable> last;  // the states at the end, [directions, batch, hidden]
 };
 
-// Appends a layer as a loop over the steps of x [time, batch, width], for what the op rnn doesn't
-// have. Refuses the node if it has an activation without an op, or weights as RowsOf refuses them.
+// Appends a layer as a loop over the steps of x [time, batch, width], for layers that the op rnn
+// doesn't cover. Refuses the node if it has an activation without an op, or weights that RowsOf
+// refuses.
 RecurrentResults WrittenOut(const OnnxNode& node, const RecurrentLayer& layer, const Variable& x);
 
 }  // namespace skiff

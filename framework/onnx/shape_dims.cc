@@ -23,6 +23,14 @@ bool CanReshape(const std::vector<int64_t>& dims) {
          std::ranges::count(dims, 0) == 0;
 }
 
+std::pair<int64_t, int64_t> SlicedPart(int64_t start, int64_t end, int64_t count) {
+  const auto from_front = [count](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + count : at, 0, count);
+  };
+  const int64_t begin = from_front(start);
+  return {begin, std::max(begin, from_front(end))};
+}
+
 Variable IndicesFromFront(const Variable& indices, const Variable& x, int64_t axis) {
   const Variable wide =
       indices.dtype() == DType::kInt64 ? indices : layers::Cast(indices, DType::kInt64);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "framework/builder/variable.h"
@@ -20,8 +21,12 @@ Variable DimsOf(const Variable& x, int64_t begin, int64_t end);
 // others, and none is 0.
 bool CanReshape(const std::vector<int64_t>& dims);
 
-// Returns the nearest number that an int32 attribute holds, but for the least of all, which has no
-// negative.
+// Returns the part [begin, end) of `count` elements that a slice from `start` to `end` takes:
+// bounds below 0 count from the end, and bounds outside are moved to the first or the last element.
+std::pair<int64_t, int64_t> SlicedPart(int64_t start, int64_t end, int64_t count);
+
+// Returns the nearest number that an int32 attribute holds, except the least number of int32, which
+// has no negative.
 int64_t Within32(int64_t number);
 
 // Returns the indices with those below 0 counted from the end of axis `axis` of x, as int64.

@@ -16,8 +16,9 @@ struct ShiftedNumber {
   int64_t by = 0;
 };
 
-// Returns what the one number of x is computed from by the ops of its block: additions of constants
-// and changes of shape. `known` returns the numbers of a variable, nullptr if nobody knows them.
+// Returns the number from which the ops of the block compute the only number of x, by additions of
+// constants and changes of shape. `known` returns the numbers of a variable, nullptr if nobody
+// knows them.
 ShiftedNumber ShiftedNumberOf(const Variable& x,
                               const std::function<const Tensor*(const std::string&)>& known);
 

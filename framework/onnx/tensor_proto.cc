@@ -206,4 +206,29 @@ Tensor WidenedHalf(const Tensor& tensor) {
   return wide;
 }
 
+double NumberIn(const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::kBool:
+      return tensor.Item<bool>() ? 1 : 0;
+    case DType::kInt8:
+      return tensor.Item<int8_t>();
+    case DType::kUint8:
+      return tensor.Item<uint8_t>();
+    case DType::kInt16:
+      return tensor.Item<int16_t>();
+    case DType::kInt32:
+      return tensor.Item<int32_t>();
+    case DType::kInt64:
+      return static_cast<double>(tensor.Item<int64_t>());
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return WidenedHalf(tensor).Item<float>();
+    case DType::kFloat32:
+      return tensor.Item<float>();
+    case DType::kFloat64:
+      return tensor.Item<double>();
+  }
+  Throw(ErrorCode::kInvalidArgument, "a number of the dtype ", static_cast<int>(tensor.dtype()));
+}
+
 }  // namespace skiff

@@ -25,4 +25,7 @@ Tensor TensorFromOnnx(const onnx::TensorProto& proto, const std::string& folder)
 // Returns a copy in float32 of a tensor of float16 or bfloat16; any other tensor as it is.
 Tensor WidenedHalf(const Tensor& tensor);
 
+// Returns the only element of a tensor, rounded to float64: a bool is 0 or 1.
+double NumberIn(const Tensor& tensor);
+
 }  // namespace skiff

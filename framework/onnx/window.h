@@ -22,8 +22,8 @@ struct OnnxWindow {
 // Returns the window that the attributes of a node describe, without auto_pad. Refuses other
 // numbers of axes, numbers that don't fit them, and negative pads.
 OnnxWindow WindowOf(const OnnxNode& node, const Variable& x, std::vector<int64_t> kernel);
-// Replaces the pads by those that auto_pad asks for, of a window that moves over x. Refuses an
-// extent that only a run knows where the window has a stride, and other values of auto_pad.
+// Sets the pads as auto_pad asks, for a window that moves over x. Refuses an extent that only a run
+// knows where the window has a stride, and other values of auto_pad.
 void ApplyAutoPad(const OnnxNode& node, const Variable& x, OnnxWindow* window);
 
 // Adds the axis of height to a window over sequences.

@@ -5,9 +5,7 @@
 //   bazel run --config=opt //tests/fuzz:onnx_fuzz_test -- --mutant=123
 //
 // The second command says what one mutant is and does. docs/fuzzing.md
-#include <gflags/gflags.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,22 +23,13 @@
 #include "framework/onnx/exporters.h"
 #include "framework/onnx/import.h"
 #include "framework/onnx/model_file.h"
-#include "tests/fuzz/fuzz_processes.h"
+#include "tests/fuzz/fuzz_main.h"
 #include "tests/fuzz/onnx_mutation.h"
 #include "tests/fuzz/onnx_seeds.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/temp_directory.h"
 #include "tests/onnx/case_models.h"
-
-#ifdef __SANITIZE_ADDRESS__
-DEFINE_uint64(mutants, 100, "how many mutants are tried");
-#else
-DEFINE_uint64(mutants, 2000, "how many mutants are tried");
-#endif
-DEFINE_uint64(first_mutant, 0, "the first one's number");
-DEFINE_int32(jobs, 2, "how many processes run them");
-DEFINE_int64(mutant, -1, "says what this mutant does, and tries no others");
 
 namespace skiff::fuzz {
 namespace {
@@ -153,8 +142,8 @@ TEST(OnnxFuzz, SeedsCompute) {
 
 TEST(OnnxFuzz, MutantsAreImportedOrRefused) {
   const TempDirectory directory;
-  if (FLAGS_mutant >= 0) {
-    const OnnxMutant mutant = MakeOnnxMutant(Seeds(), static_cast<uint64_t>(FLAGS_mutant));
+  if (const auto number = OnlyMutant()) {
+    const OnnxMutant mutant = MakeOnnxMutant(Seeds(), *number);
     for (const std::string& change : mutant.changes) std::cout << change << "\n";
     AtomicWriteFile("mutant.onnx", mutant.bytes);
     const MutantReport report = CheckOnnxMutant(directory, mutant);
@@ -162,16 +151,9 @@ TEST(OnnxFuzz, MutantsAreImportedOrRefused) {
               << "\n";
     return;
   }
-  const FuzzResult result = RunMutants(
+  const FuzzResult result = RunMutantsOfFlags(
       [&](uint64_t number) { return CheckOnnxMutant(directory, MakeOnnxMutant(Seeds(), number)); },
-      {.first = FLAGS_first_mutant, .count = FLAGS_mutants, .jobs = FLAGS_jobs});
-  EXPECT_EQ(result.tried, FLAGS_mutants);
-  for (const FuzzFailure& failure : result.failures) {
-    ADD_FAILURE() << "--mutant=" << failure.mutant << ": " << failure.what;
-  }
-  std::cout << "refused by the import " << result.ends[0] << ", by verify " << result.ends[1]
-            << ", by compile " << result.ends[2] << ", by a run " << result.ends[3] << ", computed "
-            << result.ends[4] << "\n";
+      "the import");
   // Both ends are common, or the mutants try nothing.
   EXPECT_GT(result.ends[0], result.tried / 10);
   EXPECT_GT(result.ends[4], result.tried / 10);
@@ -179,11 +161,3 @@ TEST(OnnxFuzz, MutantsAreImportedOrRefused) {
 
 }  // namespace
 }  // namespace skiff::fuzz
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  // A process with other threads couldn't fork.
-  omp_set_num_threads(1);
-  return RUN_ALL_TESTS();
-}

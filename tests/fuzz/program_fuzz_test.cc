@@ -6,9 +6,7 @@
 //
 // The second command prints one mutant, and, if it fails, what is left of it after all ops and
 // fetches are gone that the failure doesn't need. docs/fuzzing.md
-#include <gflags/gflags.h>
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,17 +22,8 @@
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 #include "operators/tensor/tensor_ops.h"
-#include "tests/fuzz/fuzz_processes.h"
+#include "tests/fuzz/fuzz_main.h"
 #include "tests/harness/memory_check.h"
-
-#ifdef __SANITIZE_ADDRESS__
-DEFINE_uint64(mutants, 100, "how many mutants are tried");
-#else
-DEFINE_uint64(mutants, 2000, "how many mutants are tried");
-#endif
-DEFINE_uint64(first_mutant, 0, "the first one's number");
-DEFINE_int32(jobs, 2, "how many processes run them");
-DEFINE_int64(mutant, -1, "prints this mutant, shrunk if it fails, and tries no others");
 
 namespace skiff::fuzz {
 namespace {
@@ -46,7 +35,7 @@ const std::vector<Seed>& Seeds() {
          {"paddle_beam_search/main.pb", "paddle_gru/main.pb", "paddle_lstm/main.pb",
           "paddle_nested_cond/main.pb", "paddle_while/main.pb", "paddle_encoder/main.pb",
           "paddle_recurrent/main.pb", "paddle_recurrent/startup.pb",
-          "paddle_gradient_merge/main.pb", "paddle_instance_norm/main.pb",
+          "paddle_gradient_merge/main.pb", "paddle_instance_norm/main.pb", "paddle_einsum/main.pb",
           "old_text_cnn/fluid_1_6.pb", "old_text_cnn/fluid_2_4.pb"}) {
       files.push_back(StrCat("tests/tools/run_program/", file));
     }
@@ -287,28 +276,12 @@ TEST(ProgramFuzz, SeedsComputeTheSameBetweenGuards) {
 }
 
 TEST(ProgramFuzz, MutantsComputeOrThrow) {
-  if (FLAGS_mutant >= 0) return Explain(static_cast<uint64_t>(FLAGS_mutant));
-  const FuzzResult result =
-      RunMutants([](uint64_t number) { return CheckMutant(MakeMutant(Seeds(), number)); },
-                 {.first = FLAGS_first_mutant, .count = FLAGS_mutants, .jobs = FLAGS_jobs});
-  EXPECT_EQ(result.tried, FLAGS_mutants);
-  for (const FuzzFailure& failure : result.failures) {
-    ADD_FAILURE() << "--mutant=" << failure.mutant << ": " << failure.what;
-  }
-  std::cout << "refused by the codec " << result.ends[0] << ", by verify " << result.ends[1]
-            << ", by compile " << result.ends[2] << ", by a run " << result.ends[3] << ", computed "
-            << result.ends[4] << "\n";
+  if (const auto mutant = OnlyMutant()) return Explain(*mutant);
+  const FuzzResult result = RunMutantsOfFlags(
+      [](uint64_t number) { return CheckMutant(MakeMutant(Seeds(), number)); }, "the codec");
   PrintKinds("verified, but refused", result.unverified);
   PrintKinds("computed, though verify refuses", result.only_verify);
 }
 
 }  // namespace
 }  // namespace skiff::fuzz
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  // A process with other threads couldn't fork.
-  omp_set_num_threads(1);
-  return RUN_ALL_TESTS();
-}

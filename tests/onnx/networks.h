@@ -13,7 +13,7 @@
 
 namespace skiff::onnx_tests {
 
-// A network: builds its output in the default program and sets its feeds.
+// A network: builds its output in the default main program and sets its feeds.
 struct Network {
   std::string name;
   std::function<Variable(TensorMap* feeds)> build;

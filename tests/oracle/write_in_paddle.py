@@ -281,6 +281,24 @@ class NestedBranches(Branching):
         return paddle.static.nn.cond(flag, lambda: inner() + x, lambda: functional.sigmoid(dense()))
 
 
+class Contracted(Looping):
+    """Attention of einsums: of two operands, of three (which PaddlePaddle makes two ops of), of a diagonal."""
+
+    @classmethod
+    def compute(cls, x, dtype):
+        weight = paddle.create_parameter([cls.WIDTH, 2, 3], dtype)
+        mixing = paddle.create_parameter([3, cls.WIDTH], dtype)
+        heads = paddle.einsum("bi, ihd", x, weight)
+        scores = paddle.einsum("...dh, ...dk -> ...hk", heads, heads)
+        mixed = paddle.einsum("bhk, bdk, de -> bhe", functional.softmax(scores), heads, mixing)
+        sizes = paddle.einsum("bhh -> bh", scores)
+        return paddle.einsum("bhe, bh -> be", mixed, sizes)
+
+    @classmethod
+    def choices(cls):
+        return {}
+
+
 class Normalized:
     """A convolution and instance_norm, whose statistics PaddlePaddle declares with the dim -1 * 8."""
 
@@ -462,6 +480,7 @@ PROGRAMS = {
     "instance_norm_momentum": (Normalized, momentum),
     "gradient_merge_adam": (Dense, merged_adam),
     "recurrent_momentum": (Recurrent, momentum),
+    "einsum_momentum": (Contracted, momentum),
 }
 
 
@@ -472,6 +491,7 @@ FIXTURES = {"paddle_encoder": PROGRAMS["encoder_adamw"], "paddle_encoder_dropout
             "paddle_instance_norm": PROGRAMS["instance_norm_momentum"],
             "paddle_gradient_merge": PROGRAMS["gradient_merge_adam"],
             "paddle_recurrent": PROGRAMS["recurrent_momentum"],
+            "paddle_einsum": PROGRAMS["einsum_momentum"],
             # Not among PROGRAMS: a CPU that cuts bits off has losses beyond the bounds of compare_with_paddle.py.
             "paddle_amp_bfloat16": (Mixed, bfloat16_adam),
             "paddle_amp_bfloat16_o2": (Mixed, mixed_momentum("O2", "bfloat16")),

@@ -44,7 +44,8 @@ using harness::OpCase;
 
 // Outputs that only gradient ops read; each framework stores them in its own form.
 bool IsPrivate(const std::string& slot) {
-  return slot == "XShape" || slot == "ReserveSpace" || slot == "Reserve" || slot == "DropoutState";
+  return slot == "XShape" || slot == "InnerCache" || slot == "ReserveSpace" || slot == "Reserve" ||
+         slot == "DropoutState";
 }
 
 // Returns whether the op draws numbers. One that drops nothing doesn't.

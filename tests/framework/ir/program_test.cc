@@ -152,6 +152,22 @@ TEST(Block, GivesACopyOfAnOpAnIdOfItsOwn) {
   EXPECT_EQ(inner->AppendOp(moved)->id, moved.id);
 }
 
+TEST(Block, AppendsAnOpWithTheIdThatItHas) {
+  Program program;
+  Block* block = program.root();
+  block->AppendOp(Op("a"));
+  Op op("b");
+  op.id = 7;
+  EXPECT_EQ(block->AppendOpWithId(op)->id, 7);
+  op = Op("c");
+  op.id = 3;
+  EXPECT_EQ(block->AppendOpWithId(op)->id, 3);
+  EXPECT_EQ(TypesOf(*block), (Names{"a", "b", "c"}));
+  // Later ops, of any block, get none of these ids.
+  EXPECT_EQ(block->AppendOp(Op("d"))->id, 8);
+  EXPECT_EQ(program.AppendBlock(0)->AppendOp(Op("e"))->id, 9);
+}
+
 TEST(Block, InsertsBeforeThePosition) {
   Program program;
   Block* block = program.root();

@@ -282,6 +282,24 @@ TEST(OnnxExport, BitsOfWholeNumbersNeedTheirOpset) {
   EXPECT_THAT(NodeTypes(Exported({"b"}, {"turned"}, ops.program(), Scope())), ElementsAre("Not"));
 }
 
+// ONNX repeats no axis of extent 1, and runtimes differ in what "..." may be.
+TEST(OnnxExport, TheEquationOfAnEinsumIsSpelledOut) {
+  OpProgram ops;
+  ops.Declare("x", {2, 1, 3});
+  ops.Declare("y", {-1, 3, 4});
+  Op einsum("einsum");
+  einsum.SetInput("Operands", {"x", "y"}).SetAttr("equation", "...j, ...jk");
+  einsum.SetOutput("Out", {"z"}).SetOutput("InnerCache", {"x.saved", "y.saved"});
+  ops.Append(einsum);
+  const onnx::ModelProto model = Exported({"x", "y"}, {"z"}, ops.program(), Scope());
+  ASSERT_THAT(NodeTypes(model), ElementsAre("Squeeze", "Einsum"));
+  const onnx::NodeProto& node = model.graph().node(1);
+  EXPECT_EQ(node.input(0), model.graph().node(0).output(0));
+  EXPECT_EQ(node.input(1), "y");
+  EXPECT_EQ(node.attribute(0).name(), "equation");
+  EXPECT_EQ(node.attribute(0).s(), "bj,ajk->bak");
+}
+
 TEST(OnnxExport, RefusesAnOutputThatTheGraphDoesNotHave) {
   OpProgram ops;
   ops.Declare("x", {2, 3});

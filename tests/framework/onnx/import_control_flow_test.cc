@@ -483,6 +483,45 @@ TEST(ImportOnnxIf, RefusesBranchesOfDifferentShapes) {
               HasSubstr("output 0 is float32 [2] of one branch and float32 [1] of the other"));
 }
 
+// x[start:end] in one branch, where bounds are values of the graph around it.
+ModelBuilder SlicingBranch(const std::vector<int64_t>& bound_dims) {
+  ModelBuilder builder;
+  builder.Input("x", {4});
+  builder.Input("condition", {}, onnx::TensorProto::BOOL);
+  builder.Input("start", bound_dims, onnx::TensorProto::INT64);
+  builder.Input("end", bound_dims, onnx::TensorProto::INT64);
+  onnx::NodeProto* node = builder.Node("If", {"condition"}, {"y"});
+  GraphEditor first = AddGraph("then_branch", node);
+  first.Node("Slice", {"x", "start", "end"}, {"part"});
+  first.Outputs({"part"});
+  GraphEditor second = AddGraph("else_branch", node);
+  second.Node("Neg", {"x"}, {"negative"});
+  second.Node("Slice", {"negative", "start", "end"}, {"negative_part"});
+  second.Outputs({"negative_part"});
+  builder.Output("y", {-1});
+  return builder;
+}
+
+TEST(ImportOnnxIf, SaysWhichBoundsOfASliceAreExpected) {
+  EXPECT_THAT(Refusal(ErrorCode::kUnimplemented, SlicingBranch({-1})),
+              HasSubstr("its starts are of shape [-1], expected a vector of known length"));
+  EXPECT_THAT(Refusal(ErrorCode::kUnimplemented, SlicingBranch({})),
+              HasSubstr("its starts are of shape [], expected a vector of known length"));
+  const ModelBuilder builder = SlicingBranch({1});
+  const FeedList feeds = {{"x", Tensor::FromValues<float>({4}, {1, 2, 3, 4})},
+                          {"condition", Flag(true)},
+                          {"start", Tensor::FromValues<int64_t>({1}, {1})},
+                          {"end", Tensor::FromValues<int64_t>({1}, {3})}};
+  try {
+    RunModel(builder, feeds);
+    ADD_FAILURE() << "bounds from a feed are taken";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("input \"StartsTensor\", variable \"start\", gives the "
+                                        "attribute \"starts\" and depends on feed \"start\": "
+                                        "expected numbers that follow from shapes and constants"));
+  }
+}
+
 // The names of the file are those that the variables of the body would have.
 TEST(ImportOnnxLoop, KeepsNamesOfTheFileApart) {
   for (const std::string taken : {"elementwise_mul_0.tmp_0", "elementwise_add_0.tmp_0"}) {

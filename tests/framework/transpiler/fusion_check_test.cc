@@ -44,6 +44,21 @@ TEST_F(FusionCheckTest, AcceptsNamesOfThePatternAndOfTheForwardFusion) {
   EXPECT_NO_THROW(CheckFusions(registry_, {CopyAndScale(), Gradient()}));
 }
 
+TEST_F(FusionCheckTest, AListIsCheckedForEachRegistry) {
+  const FusionList right = {CopyAndScale(), Gradient()};
+  EXPECT_EQ(right.CheckedFor(registry_).size(), 2u);
+  Fusion fusion = CopyAndScale();
+  fusion.before = Pattern("{Out: [b]} = tiny_scale(Y: [x])");
+  const FusionList wrong = {CopyAndScale(), fusion};
+  // This registry has none of the ops.
+  const OpRegistry empty;
+  EXPECT_EQ(wrong.CheckedFor(empty).size(), 2u);
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_THAT(InvalidArgumentText([&] { wrong.CheckedFor(registry_); }),
+                HasSubstr("fusion 1: tiny_scale has no input \"Y\""));
+  }
+}
+
 TEST_F(FusionCheckTest, RefusesASlotThatTheOpLacks) {
   Fusion fusion = CopyAndScale();
   fusion.before = Pattern("{Out: [b]} = tiny_scale(Y: [x])");

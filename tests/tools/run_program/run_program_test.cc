@@ -418,11 +418,11 @@ void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& prog
 // reshape2 and transpose2 have attributes twice; ragged texts by lstm (Adam) and gru (RMSProp); a
 // while that is trained through (Adam), and a cond in a cond (momentum); instance_norm, whose
 // statistics are declared with a dim of -8; GradientMergeOptimizer, whose block is its own forward
-// block.
+// block; einsums, whose gradients read InnerCache and not the operands.
 TEST(ProgramOfPaddlePaddle, TrainsWithTheLossesOfPaddlePaddle) {
   for (const char* folder :
        {"paddle_encoder", "paddle_lstm", "paddle_gru", "paddle_while", "paddle_nested_cond",
-        "paddle_instance_norm", "paddle_gradient_merge"}) {
+        "paddle_instance_norm", "paddle_gradient_merge", "paddle_einsum"}) {
     SCOPED_TRACE(folder);
     ExpectLossesOfPaddlePaddle(folder, "main.pb");
   }
