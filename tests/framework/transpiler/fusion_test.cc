@@ -1,6 +1,4 @@
 // How patterns match. tiny_both stands for whatever a fusion makes.
-#include "framework/transpiler/fusion_list.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "framework/base/error.h"
 #include "framework/plan/plan_text.h"
+#include "framework/transpiler/fusion_list.h"
 #include "tests/framework/executor/tiny_ops.h"
 
 namespace skiff {
