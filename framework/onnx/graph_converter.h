@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/onnx/graph_builder.h"
-#include "framework/onnx/import.h"
+#include "framework/onnx/import_options.h"
 #include "framework/onnx/local_functions.h"
 #include "framework/onnx/onnx.pb.h"
 #include "framework/onnx/onnx_node.h"

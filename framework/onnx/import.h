@@ -1,23 +1,13 @@
 // Models of ONNX as programs.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
-#include <vector>
 
 #include "framework/io/inference_model.h"
+#include "framework/onnx/import_options.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
-
-struct OnnxImportOptions {
-  // Weights, inputs and casts of float16 and bfloat16 become float32.
-  bool widen_half = false;
-  // By input: all of its dims, where the file leaves some open. So the import knows numbers that
-  // depend on dims, such as the condition of a branch, and the program takes no other dims.
-  std::map<std::string, std::vector<int64_t>> feed_dims = {};
-};
 
 // Reads a model of ONNX (IR 3 to 12, opset 7 to 24 of the default domain) as a program that runs
 // and can be trained, with its weights in `scope`. Fed and fetched variables have the names of the
@@ -37,9 +27,8 @@ struct OnnxImportOptions {
 // - kUnimplemented for another version of the format, and a list of all nodes that aren't
 //   supported, each with its name, op, domain and version;
 // - kNotFound and kInvalidArgument for dims of an input that isn't there, or has others;
-// - kInvalidArgument with a list of all mistakes of the graph: cycles, names without a maker or
-// with
-//   two makers, and shapes that don't fit.
+// - kInvalidArgument with a list of all mistakes of the graph: cycles, names without a
+//   maker or with two makers, and shapes that don't fit.
 InferenceModel ImportOnnx(const std::string& path, Scope* scope,
                           const OnnxImportOptions& options = {});
 

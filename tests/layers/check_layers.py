@@ -15,9 +15,6 @@ import sys
 
 SOURCES = (".h", ".cc", ".cu", ".cuh")
 
-# ---- Known exceptions: folders whose pairs form cycles as yet. No folder may be added.
-FOLDERS_WITH_CYCLES = ("framework/onnx",)
-
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -95,8 +92,6 @@ def pair_cycles(graph):
     """The cycles of pairs among the files of {file: [included]}, as messages that name the includes."""
     pairs = {}  # pair -> {pair: the include that leads there}
     for path, includes in sorted(graph.items()):
-        if os.path.dirname(path) in FOLDERS_WITH_CYCLES:
-            continue
         pair = _pair_of(path)
         for include in includes:
             if _pair_of(include) != pair:
