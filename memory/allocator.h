@@ -73,7 +73,8 @@ class Buffer {
  public:
   // Allocates a block. Throws what Allocator::Allocate throws, and an Error beyond a BufferLimit.
   Buffer(Allocator& allocator, int64_t bytes, const AllocationOptions& options = {});
-  // Refers to borrowed memory, whose owner must keep it alive. The destructor doesn't free it.
+  // Refers to borrowed memory. The owner must keep the memory alive. The destructor doesn't free
+  // it.
   Buffer(void* borrowed, int64_t bytes, Place place);
   ~Buffer();
   Buffer(const Buffer&) = delete;

@@ -1,8 +1,8 @@
-// A buffer of an arena, as those see it who give it a place there.
+// A buffer of an arena, for the algorithms that place buffers.
 //
-// They don't know tensors. A buffer has bytes, an alignment and a closed interval of instants, its
-// life. Buffers may be slices of one larger buffer, a group: their distances in the arena are
-// given. Each slice still has a life of its own.
+// The algorithms don't know tensors. A buffer has bytes, an alignment and a closed interval of
+// instants, its life. Buffers may be slices of one larger buffer, a group: their distances in the
+// arena are given. Each slice still has a life of its own.
 #pragma once
 
 #include <cstdint>

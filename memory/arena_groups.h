@@ -6,7 +6,7 @@
 // as the earlier ones allow; the quick orders (arena_orders.h) then place all other buffers around
 // them. This is done four times: with the largest and with the smallest group placed first, and
 // from the bottom and from the top of the arena. From the top, the slices that come to life first
-// can be nearest to the end, so that they leave space contiguous with the rest.
+// can be nearest to the end, which leaves space contiguous with the rest.
 #pragma once
 
 #include <cstdint>

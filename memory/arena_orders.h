@@ -29,8 +29,8 @@ struct OrderedPlacement {
 
 // Returns the best placement of all orders, the first of at most `enough_bytes` if there is one.
 // All buffers must have bytes, of which at most 2^60 are live at once. `fixed_offsets` is empty or
-// has one entry per buffer; a buffer whose entry isn't negative is placed at this offset, which
-// must be below 2^61, and all others around it.
+// has one entry per buffer; an entry that isn't negative is the offset of the buffer, below 2^61.
+// The other buffers are placed around the fixed buffers.
 OrderedPlacement PlaceInOrders(std::span<const ArenaBuffer> buffers, int64_t enough_bytes,
                                std::span<const int64_t> fixed_offsets = {});
 

@@ -1,4 +1,4 @@
-// What blocks of one size class of a caching allocator have in common.
+// The settings of all blocks of one size class of a caching allocator.
 #pragma once
 
 #include <cstdint>

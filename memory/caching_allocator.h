@@ -4,8 +4,8 @@
 // - Best fit: the smallest free block that is large enough, the lowest of equals. The remainder is
 //   split off; a freed block merges with its free neighbours in the segment. Small freed blocks may
 //   first be parked for requests of exactly their size.
-// - Each size class has its own segments, so that a long-lived small block doesn't keep a large
-//   block from merging again.
+// - Each size class has separate segments: a long-lived small block doesn't keep a large block from
+//   merging again.
 // - Each stream has its own blocks. The next allocation of the same stream may take a freed block
 //   at once, since a stream executes its work in order. A block that other streams used, too, waits
 //   for their events.

@@ -2,11 +2,11 @@
 //
 // If all capacity is in use just before and just after a boundary, the new buffers take exactly the
 // space that the dying ones leave. If the sizes have few coincident sums, both sides fall apart
-// into blocks, the smallest groups with equal sums. In a placement, each block is one interval,
-// filled by its dying buffers on one side and by its new buffers on the other, with nothing else
-// between. A search by buffers alone would find this out only many buffers later. It is a guess
-// where sums coincide by accident, since two blocks might interleave. So a search that uses it
-// proves nothing by failing.
+// into blocks, the smallest groups with equal sums. In a placement, each block is one interval: the
+// dying buffers of the block fill the interval before the boundary, and the new buffers fill it
+// after the boundary. A search by buffers alone would find this out only many buffers later. It is
+// a guess where sums coincide by accident, since two blocks might interleave. So a search that uses
+// it proves nothing by failing.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,7 @@ class VirtualMemory {
   virtual int64_t granularity() const = 0;
   virtual void* ReserveAddresses(int64_t bytes) = 0;
   virtual void FreeAddresses(void* begin, int64_t bytes) noexcept = 0;
-  // Maps new memory to addresses. A chunk is unmapped, and its memory freed, in one piece as it was
-  // mapped.
+  // Maps new memory to addresses. Unmap gets the same chunk in one piece, and frees the memory.
   virtual bool Map(void* chunk, int64_t bytes) = 0;
   virtual void Unmap(void* chunk, int64_t bytes) noexcept = 0;
   // Lets the device read and write mapped memory.

@@ -212,8 +212,8 @@ struct Tuple {
   };
 };
 
-// No variable of Skiff has the fields from `tuple` on. They are here so that their bytes are
-// checked.
+// The fields from `tuple` on are here only so that the bytes are checked: Skiff's variables don't
+// have these fields.
 struct VarType {
   std::optional<VarTypeNumber> type;
   std::unique_ptr<TensorDesc> selected_rows;

@@ -29,7 +29,7 @@ class TextScanner {
   // Returns the next character, '\0' at the end.
   char Peek() const { return AtEnd() ? '\0' : text_[position_]; }
 
-  // Reads the character if the next one equals it. Returns whether it was.
+  // Reads the next character if it equals `character`. Returns whether it did.
   bool TryPunctuation(char character);
   void Punctuation(char character);
 

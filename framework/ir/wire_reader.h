@@ -1,4 +1,4 @@
-// The fields of a serialised message, one by one. Internal to the codec.
+// Reads the fields of a serialised message in turn. Internal to the codec.
 //
 // protozero's own reader isn't used: it cuts tags and lengths to 32 bits, takes a bool from its
 // first byte only, and refuses groups and the numbers 19000 to 19999, all unlike libprotobuf.

@@ -1,5 +1,5 @@
-// An imported program while compositions in it are replaced (compositions_found.h): who writes and
-// reads what, which numbers are constant, and new ops in the places of old ones.
+// An imported program while compositions in it are replaced (compositions_found.h): the writer and
+// the readers of each variable, the constant numbers, and new ops in the places of old ops.
 //
 // Each variable has one writer, unless a loop or a branch writes it. Variables that a loop or a
 // branch uses are kept, as the fetches are, and no composition contains their writers. An op counts

@@ -3,10 +3,10 @@
 // Each op becomes nodes of ONNX's standard domain that compute the same; fused ops become their
 // compositions, and loops and branches Loop, Scan and If. Parameters and other persistables become
 // initializers. Variables keep their names, except that a variable which is written several times
-// has a value for each. A fetch has its name, or "<fetch>.out" if a feed has that name; then a
-// parameter of that name has another one, "<fetch>_1". A dim of -1 becomes a symbol of its own,
-// "<feed>.<axis>". A ragged feed or fetch has its offsets beside it, "<feed>.lod0", …, int64. Half
-// values are computed as Skiff does: in float32, rounded once.
+// has a value for each write. An output has the name of its fetch, or "<fetch>.out" if a feed has
+// the same name. A parameter with the name of a fetch becomes "<fetch>_1". A dim of -1 becomes a
+// symbol of its own, "<feed>.<axis>". A ragged feed or fetch also has int64 offsets, "<feed>.lod0",
+// …. Half values are computed as Skiff does: in float32, rounded once.
 #pragma once
 
 #include <string>

@@ -135,7 +135,7 @@ void FloorDiv(OpExport& op) {
   const std::string whole = op.Node("Sub", {x, FloorRest(op, x, y, dtype)});
   const std::string quotient = op.Node("Div", {whole, y});
   if (!IsFloat(dtype)) return op.Set("Out", quotient);
-  // Whole but for rounding.
+  // Whole, except for rounding errors.
   const std::string rounded = op.Node("Round", {quotient});
   const std::string is_zero = op.Node("Equal", {y, op.Number(dtype, 0)});
   op.Set("Out", op.Node("Where", {is_zero, op.Node("Div", {x, y}), rounded}));

@@ -31,7 +31,7 @@ class ExportValues {
   std::string Find(const std::string& variable);
   // Returns the name for the next definition of a variable.
   std::string NextName(const std::string& variable);
-  // Sets the value of a variable, and its offsets if it is ragged.
+  // Sets the value of a variable, and the offsets if the variable is ragged.
   void Set(const std::string& variable, std::string value, LoDValues lod = {});
   // Returns the offsets of a variable's value.
   LoDValues FindLoD(const std::string& variable) const;
@@ -40,8 +40,8 @@ class ExportValues {
   // Returns that reason.
   std::string WhyMissing(const std::string& variable) const;
 
-  // Returns what the first call for this key has made, here or outside. The values keep their
-  // names.
+  // Returns the values that the first call for the key has made, in this object or an outer object.
+  // The values keep their names.
   std::vector<std::string> Shared(const std::string& key,
                                   const std::function<std::vector<std::string>()>& make);
 
@@ -51,7 +51,7 @@ class ExportValues {
     LoDValues lod;
   };
 
-  // Returns the object whose block has the variable's value: this one, or one outside.
+  // Returns the object whose block has the variable's value: this object or an outer object.
   const ExportValues& HolderOf(const std::string& variable) const;
   std::string AddConstant(const Var& var);
 

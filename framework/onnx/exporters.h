@@ -1,4 +1,4 @@
-// The table from ops to what writes them into a graph.
+// The exporters: for each type of op, the function that writes the op into a graph.
 #pragma once
 
 #include <functional>

@@ -73,7 +73,7 @@ bool IsArithmetic(const Op& op) {
   return types.contains(op.type);
 }
 
-// Values as polynomials in x and f; f may be empty. All have the shape of x, but for numbers.
+// Values as polynomials in x and f; f may be empty. All have the shape of x, except numbers.
 class Reader {
  public:
   Reader(const CompositionGraph& graph, std::string x, std::string f)

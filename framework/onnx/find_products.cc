@@ -59,8 +59,7 @@ std::optional<JoinedRows> JoinedRowsAt(const CompositionGraph& graph, Op* split)
   return found.join != nullptr && keeps_columns ? std::optional(found) : std::nullopt;
 }
 
-// Returns what `split` makes of its dims, but for the last, which is `columns`; undefined if that
-// can't be said of another input.
+// Returns x with the dims that `split` makes, except the last dim, which is `columns`.
 Variable SplitAlike(const CompositionGraph& graph, const Op& split, const Variable& x,
                     int64_t columns) {
   const std::string slot = ShapeSlot(split);

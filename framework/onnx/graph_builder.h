@@ -34,7 +34,7 @@ struct OnnxValue {
   std::optional<std::vector<OnnxValuePtr>> items = {};  // of a sequence, which has nothing else
   bool is_weight = false;    // an initializer, which may change in a training
   bool is_poisoned = false;  // its node isn't supported
-  int64_t readers = 0;       // of an initializer: how often its graph names it
+  int64_t readers = 0;       // how often nodes and outputs name an initializer
 };
 
 // Returns a value that has a variable.
@@ -75,8 +75,9 @@ class GraphBuilder {
 
   // Reserves a name for a variable: no other variable gets it.
   void Reserve(const std::string& name);
-  // Lets a variable of the root block have another name in the finished program, unless it has one
-  // already, or another variable has the name. Returns whether the variable has that name now.
+  // Gives a variable of the root block a name for the finished program. Does nothing if the
+  // variable has got a name before, or if another variable has the name. Returns whether the
+  // variable has the name now.
   bool Rename(const Variable& variable, const std::string& name);
   // Gives the variables their names, in all ops.
   void ApplyNames();

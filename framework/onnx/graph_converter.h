@@ -36,7 +36,7 @@ class OnnxFrame {
   // Lets a name be that of a value from elsewhere.
   void Alias(const std::string& name, OnnxValuePtr value);
   int64_t ReaderCount(const std::string& name) const;
-  // Returns whether a graph around this one has a value of that name.
+  // Returns whether an outer frame has a value with the name.
   bool IsOuter(const std::string& name) const;
 
  private:
@@ -49,7 +49,7 @@ class OnnxFrame {
 // kept for one Error; values that depend on it are poisoned.
 class GraphConverter {
  public:
-  // All of these outlive this.
+  // The arguments must outlive the converter.
   GraphConverter(const onnx::ModelProto& model, const std::string& path,
                  const OnnxImportOptions& options, GraphBuilder* builder);
 

@@ -1,4 +1,4 @@
-// The order in which a graph's nodes can be converted, and who reads its values.
+// The order in which a graph's nodes can be converted, and the number of reads of each value.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace skiff {
 
-// Returns the indices of the nodes so that each node comes after the nodes whose outputs it reads,
-// also in its subgraphs; otherwise in the order of the file. `is_outer` says whether a name is from
-// outside of the graph. Throws one Error (kInvalidArgument) for all names without a maker, all
+// Returns the indices of the nodes: the maker of a value before its readers, otherwise the order of
+// the file. The reads of a subgraph count as reads of its node. `is_outer` says whether a name is
+// from outside of the graph. Throws one Error (kInvalidArgument) for all names without a maker, all
 // names with two makers, and all nodes in a cycle.
 std::vector<int> OnnxNodeOrder(const onnx::GraphProto& graph,
                                const std::function<bool(const std::string&)>& is_outer);

@@ -24,7 +24,7 @@ class NodeProto;
 
 namespace skiff::onnx_export {
 
-// A graph that a node runs, such as the body of a Loop. One node takes it.
+// A graph that a node runs, such as the body of a Loop. AddNode moves the graph into one node.
 using Subgraph = std::shared_ptr<onnx::GraphProto>;
 
 struct NodeAttr {
@@ -78,7 +78,8 @@ class GraphWriter {
   std::vector<std::string> AddNode(const std::string& type, const std::vector<std::string>& inputs,
                                    const NodeAttrs& attrs, size_t outputs = 1);
   GraphPosition position() const;
-  // Takes away again what was added after this position.
+  // Removes the nodes that were added, and the graphs that were begun, after the position.
+  // Constants stay.
   void ReturnTo(const GraphPosition& position);
   // Gives a value another name in the nodes of the innermost graph, from the first one on. Returns
   // false, and changes nothing, if none of them makes the value, or if it is pinned.
@@ -91,14 +92,14 @@ class GraphWriter {
   // Returns the node that makes a value; nothing for a constant or an input.
   std::optional<Producer> ProducerOf(const std::string& value) const;
 
-  // Begins a graph inside the innermost one, whose values it sees. From here on, nodes, inputs and
-  // outputs are added to it.
+  // Begins a graph inside the innermost graph. The new graph sees the values of the graphs around
+  // it, and gets the nodes, inputs and outputs from here on.
   void BeginSubgraph();
   // Ends the innermost graph.
   Subgraph EndSubgraph();
 
-  // Returns the name of a constant with these contents, which isn't a parameter. Equal small ones
-  // are one.
+  // Returns the name of a constant with these contents, which isn't a parameter. Small equal
+  // constants share one name.
   std::string AddConstant(const Tensor& tensor);
   // Adds a parameter, or another persistable, of this name. The tensor must be on the CPU and
   // plain. Constants are in the outermost graph, where all see them.

@@ -10,7 +10,7 @@
 
 namespace skiff::onnx_export {
 
-// Returns `x`, the value of a slot or one of its shape, normalized by running statistics: the slots
+// Returns `x`, which has the shape of the input `slot`, normalized by running statistics: the slots
 // Mean, Variance, Scale and Bias. Throws Refusal if the op would take the statistics of the batch.
 std::string BatchNormOf(OpExport& op, std::string_view slot, std::string x,
                         const std::string& layout);
@@ -23,7 +23,7 @@ struct Borders {
   std::vector<int64_t> before;
   std::vector<int64_t> after;
 
-  // Returns them as ONNX's attribute `pads` has them.
+  // Returns the borders in the order of ONNX's attribute `pads`.
   std::vector<int64_t> Pads() const;
 };
 

@@ -15,8 +15,8 @@ inline constexpr int64_t kOnnxFileLimitBytes = (int64_t{1} << 31) - 1;
 inline constexpr int kOnnxNestingLimit = 100;
 
 // Returns the message that `bytes` are. Fields that the schema doesn't have are skipped. Throws
-// Error (kDataLoss) if they are no ModelProto (truncated, corrupt, nested too deep) or hold no
-// graph; `what` names them in its message.
+// Error (kDataLoss) if the bytes are no ModelProto (truncated, corrupt, nested too deep) or hold no
+// graph, and (kOutOfRange) beyond kOnnxFileLimitBytes. `what` names the bytes in the message.
 onnx::ModelProto ParseOnnxModel(std::string_view bytes, std::string_view what);
 
 // Reads a file. Throws what ReadFile throws, (kOutOfRange) beyond kOnnxFileLimitBytes, and as

@@ -31,12 +31,13 @@ struct OnnxNodeContext {
   bool widen_half = false;
   std::string folder;  // of the file
   GraphBuilder* builder = nullptr;
-  // Converts a graph in the current block, with these values for its inputs, and returns its
+  // Converts a graph in the current block, with the given values as inputs, and returns the
   // outputs.
   std::function<std::vector<OnnxValuePtr>(const onnx::GraphProto&,
                                           const std::vector<OnnxValuePtr>&)>
       convert;
-  // Returns what a name means for the node and its graphs, nullptr if it has no value.
+  // Returns the value that a name has for the node and its graphs, nullptr for a name without a
+  // value.
   std::function<OnnxValuePtr(const std::string&)> find;
 };
 
@@ -65,7 +66,8 @@ class OnnxNode {
   // Returns the elements of input i, a sequence.
   const std::vector<OnnxValuePtr>& Items(size_t i) const;
   // Returns the numbers of input i, nullptr if they depend on a run. The numbers of a weight are
-  // known as well: an attribute that is made of them doesn't follow its training.
+  // known as well: an attribute made of the numbers doesn't change when training changes the
+  // weight.
   const Tensor* Known(size_t i) const;
   // Returns the numbers of input i if they are constants, or weights that nothing else reads; else
   // nullptr.
@@ -82,7 +84,8 @@ class OnnxNode {
   // Returns the numbers of a vector or a scalar of dims. Returns nothing if no number is known, or
   // a known number is below 0 and so is no dim.
   std::optional<PartlyKnownDims> KnownDims(size_t i) const;
-  // The same as KnownInts, but refuses the node if they depend on a run; an absent input has none.
+  // The same as KnownInts, but refuses the node if the numbers depend on a run; an absent input has
+  // no numbers.
   std::vector<int64_t> Ints(size_t i) const;
   // Returns the only number of an input, or `fallback` if the input is absent. Refuses an input of
   // several numbers, or of none.
@@ -100,8 +103,8 @@ class OnnxNode {
   Tensor TensorOf(std::string_view name) const;
   // Returns the graph of an attribute. Refuses a node without it.
   const onnx::GraphProto& Graph(std::string_view name) const;
-  // Converts the graph of an attribute in the current block, with these values for its inputs, and
-  // returns its `output_count` outputs. Throws SpoiltGraph.
+  // Converts the graph of an attribute in the current block, with the given values as inputs, and
+  // returns the `output_count` outputs. Throws SpoiltGraph.
   std::vector<OnnxValuePtr> Body(std::string_view name, const std::vector<OnnxValuePtr>& inputs,
                                  size_t output_count) const;
   // Returns the variable of a value that Body has returned.

@@ -1,5 +1,5 @@
-// One op of a program as its exporter sees it: values of its inputs, attributes with defaults
-// filled in, and functions that add nodes to the graph.
+// One op of a program, as the exporter of the op needs it: values of the inputs, attributes with
+// defaults filled in, and functions that add nodes to the graph.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ template <typename... Args>
   throw Refusal{StrCat(args...)};
 }
 
-// Where an op is, and what it is exported with.
+// The place of an op in the program, and the objects for its export.
 struct ExportSite {
   Block* block = nullptr;
   size_t position = 0;
@@ -62,7 +62,7 @@ class OpExport {
   const Shape& ShapeOf(std::string_view slot, size_t i = 0) const;
   int64_t Rank(std::string_view slot) const { return ShapeOf(slot).rank(); }
   const Shape& OutShape(std::string_view slot, size_t i = 0) const;
-  // Return the dtype of an input (output) as its values have it: float32 for half that is cast.
+  // Return the dtype of the values of an input (output): float32 for half that is cast.
   DType DTypeOf(std::string_view slot, size_t i = 0) const;
   DType OutDType(std::string_view slot, size_t i = 0) const;
   bool IsFloatIn(std::string_view slot) const { return IsFloat(DTypeOf(slot)); }
@@ -129,8 +129,8 @@ class OpExport {
   ExportValues& values() { return *site_.values; }
   GraphWriter& graph() { return *site_.graph; }
 
-  // Gives the variables their values. Throws Refusal for an input that the exporter hasn't asked
-  // for, or such an attribute unless it has its default.
+  // Gives the variables their values. Throws Refusal if the exporter hasn't asked for an input, or
+  // for an attribute that is no hint and differs from the default.
   void Finish();
 
  private:

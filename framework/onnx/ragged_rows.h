@@ -63,9 +63,9 @@ std::string MaskedScores(OpExport& op, const std::string& mask, const std::strin
 
 // The rows that follow each row at a distance, which may be negative.
 struct NeighbourRows {
-  std::string is_inside;  // [rows]: whether the sequence has it
-  std::string row;        // [rows]: its number, 0 if it isn't inside
-  std::string position;   // [rows]: its place in the sequence, below 0 before it
+  std::string is_inside;  // [rows]: whether the sequence has the row
+  std::string row;        // [rows]: the row's number, 0 if the row isn't inside
+  std::string position;   // [rows]: the place in the sequence, below 0 before the sequence
 };
 NeighbourRows NeighboursOf(OpExport& op, const std::string& offsets, int64_t distance);
 

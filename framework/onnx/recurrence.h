@@ -14,7 +14,8 @@ namespace skiff {
 // `states` must mean steps: where it isn't known to be above 0, `initial` is put before it.
 Variable LastState(const Variable& initial, const Variable& states);
 
-// Returns 0, 1, … before `count`, an int64 [1]. A run plans what follows when it knows the count.
+// Returns 0, 1, … before `count`, an int64 [1]. A run plans the ops that follow once it knows the
+// count.
 Variable NumbersBelow(const Variable& count);
 
 // An LSTM, GRU or RNN of ONNX, whose gates and weights are in ONNX's order.
@@ -38,9 +39,9 @@ struct WeightRows {
 
 // Returns rows of W, R or B (inputs 1 to 3) of a direction, one range after the other. If they are
 // constants, or weights that nothing else reads, the rows are made here, and a weight is a
-// parameter of its own: its name is that of the file, `suffix`, and ".reverse" for direction 1.
-// Refuses an input whose dims aren't [directions, gates · hidden, …] of the layer (of B, twice as
-// many rows).
+// parameter of its own: its name is the name in the file, then `suffix`, then ".reverse" for
+// direction 1. Refuses an input whose dims aren't [directions, gates · hidden, …] of the layer (of
+// B, twice as many rows).
 Variable RowsOf(const OnnxNode& node, const RecurrentLayer& layer, size_t input, int64_t direction,
                 const std::vector<WeightRows>& rows, const std::string& suffix);
 

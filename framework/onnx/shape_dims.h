@@ -17,8 +17,8 @@ Variable ReshapedToParts(const Variable& x, const std::vector<Variable>& parts);
 // Returns the dims [begin, end) of x as int64, computed in a run.
 Variable DimsOf(const Variable& x, int64_t begin, int64_t end);
 
-// Returns whether one reshape can make these dims: at most one is -1, which follows from the
-// others, and none is 0.
+// Returns whether a single reshape can make these dims: at most one dim is -1, which the reshape
+// computes, and no dim is 0.
 bool CanReshape(const std::vector<int64_t>& dims);
 
 // Returns the part [begin, end) of `count` elements that a slice from `start` to `end` takes:

@@ -10,7 +10,7 @@
 
 namespace skiff {
 
-// Nodes may not have larger numbers in their windows, so that products of two don't overflow.
+// The largest number that a node's window may have: products of two such numbers don't overflow.
 inline constexpr int64_t kMostOfWindow = int64_t{1} << 30;
 
 // A window over images of 1 to 3 axes. Skiff's are of 2 or 3: sequences get an axis of extent 1.

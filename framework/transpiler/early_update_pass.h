@@ -1,5 +1,5 @@
-// Moves each optimizer update directly after the op that makes the update possible, so that a
-// gradient dies as soon as it exists and its space serves the gradients of earlier layers.
+// Moves each optimizer update directly after the op that makes the update possible. So a gradient
+// dies as soon as it exists, and the space serves the gradients of earlier layers.
 //
 //   before                              after
 //     w2@GRAD = mul_grad(…, w2)           w2@GRAD = mul_grad(…, w2)

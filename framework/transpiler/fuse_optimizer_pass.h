@@ -14,8 +14,8 @@
 //
 // The ops compute the same bits: they round where the ops before did. A two-byte gradient that was
 // cast to float32 on the way is read as it is, by update and norm. Ops whose results only the
-// update read stay in the program, so that these results can be fetched; dead_code drops the ops
-// from a plan without such a fetch. Gradients that are sparse, or clipped in another way, are left
+// update read stay in the program, since a fetch may name the results; dead_code drops the ops from
+// a plan without such a fetch. Gradients that are sparse, or clipped in another way, are left
 // alone. merge_optimizer then makes one op of the updates. `changes`: ops folded.
 #pragma once
 

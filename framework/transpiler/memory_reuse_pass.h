@@ -24,7 +24,7 @@ class MemoryReusePass final : public PlanPass {
 };
 
 // Returns the bytes that are live at each instruction once this pass has run. Earlier passes judge
-// their changes by this function.
+// changes by this function.
 std::vector<int64_t> LiveBytesWithReuse(const PassContext& context, Plan plan);
 // Returns the most of them; 0 for a plan without instructions.
 int64_t MostLiveBytesWithReuse(const PassContext& context, Plan plan);

@@ -1,4 +1,4 @@
-// Orders tasks so that their buffers take little memory at any time.
+// Orders tasks such that the buffers take little memory at any time.
 //
 // The best order is NP-hard to find (Sethi, SIAM J. Comput. 4, 1975). This algorithm starts from a
 // given order and asks for a bit less memory, again and again. Wherever the next task would take
@@ -16,7 +16,7 @@ namespace skiff {
 // Tasks and buffers are numbered from 0. The numbers of the tasks are an order in which they may
 // run.
 struct TaskGraph {
-  // A buffer lives from the first task that uses it to the last one.
+  // A buffer lives from the first to the last task that uses it.
   struct Buffer {
     int64_t bytes = 0;
     bool lives_from_start = false;  // from before the first task

@@ -1,6 +1,5 @@
 // Runs ops on float16 or bfloat16 (half) by their float32 kernels, where there are none for half,
-// or the user forces "widened" (kWidened): widens the inputs of these ops, and rounds their
-// outputs.
+// or the user forces "widened" (kWidened): widens the inputs of these ops, and rounds the outputs.
 //
 //   y = tanh(x)            x' = cast(x)        # float32
 //                    →     y' = tanh(x')

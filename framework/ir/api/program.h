@@ -54,11 +54,11 @@ class Program {
 
   // Returns a deep copy. Ops keep their ids.
   std::unique_ptr<Program> Clone() const;
-  // Returns a deep copy for evaluation. It drops the ops whose role is backward, optimize or
-  // learning-rate schedule, the ops of the root block whose inputs only dropped ops compute (such
-  // as ops on gradients), and the variables that no op uses any more. It sets `is_test` to true on
-  // every op that has the attribute or whose type is in `ops_with_is_test` (for ops that omit the
-  // default). Blocks that no op refers to any more become empty but keep their index.
+  // Returns a deep copy for evaluation. The copy lacks the ops whose role is backward, optimize or
+  // learning-rate schedule, the ops of the root block with an input that only dropped ops compute
+  // (such as a gradient), and the variables that no op uses any more. `is_test` is true on every op
+  // of the copy that has the attribute or whose type is in `ops_with_is_test` (for ops that omit
+  // the default). Blocks that no op refers to any more become empty but keep their index.
   std::unique_ptr<Program> CloneForTest(
       const std::vector<std::string>& ops_with_is_test = {}) const;
   // Returns a deep copy. Its root block keeps only the ops that the targets need, given the feeds.

@@ -35,7 +35,7 @@ struct PipelineOptions {
   // Names of passes that run only on request. They and the passes that they need run where
   // default_pipelines.txt has them. `skip` wins.
   std::vector<std::string> also = {};
-  // Passes of the caller. They run after the others.
+  // Passes of the caller, which run after all other passes.
   std::vector<std::shared_ptr<const internal::ProgramPass>> program_passes = {};
   std::vector<std::shared_ptr<const internal::PlanPass>> plan_passes = {};
   // Of each kind, run only the first so many passes, and the passes that a plan requires; -1: all.

@@ -1,5 +1,5 @@
 // Sums of products of tensors whose axes have letters, planned as steps that each place has kernels
-// for: what einsum and its gradient compute.
+// for: the computation of einsum and of its gradient.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct LetteredAxis {
 // are left out: they broadcast.
 using LetteredTensor = std::vector<LetteredAxis>;
 
-// Returns the elements of a contiguous tensor of this shape, whose axes have these letters. Axes of
-// one letter must have one extent.
+// Returns the elements of a contiguous tensor with the given shape and a letter for each axis. Axes
+// of the same letter must have the same extent.
 LetteredTensor WithLetters(const Shape& shape, std::string_view letters);
 
 // Steps name tensors by numbers: the operands from 0 on, then the result, then the temporaries of

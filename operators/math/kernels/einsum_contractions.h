@@ -1,4 +1,4 @@
-// What einsum and einsum_grad compute, and the kernel that computes it, on any place.
+// The contractions of einsum and einsum_grad, and the kernel that computes them, on any place.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ std::vector<EinsumContraction> EinsumContractions(const OpContext& context);
 // Returns whether kernels of half take the op: it rounds once, and all arguments are plain.
 bool AcceptsEinsumInHalf(const OpContext& context);
 
-// The tensors of a contraction in one run, by their numbers in the plan.
+// The tensors of one run of a contraction, by number in the plan.
 template <typename T>
 class ContractionTensors {
  public:
