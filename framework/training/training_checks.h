@@ -25,9 +25,10 @@ TrainerOptions CheckedOptions(TrainerOptions options, const Reader* train,
 // - kInvalidArgument if the test program or program.model declares a parameter in another dtype
 //   than the main program does; program.model may declare float32 where the main program has
 //   master weights,
-// - kNotFound if a program lacks the variable or the weight of a metric, or the main program lacks
-//   the learning rate,
-// - kInvalidArgument if such a variable isn't one float32, float64, int32 or int64 number,
+// - kNotFound if a program lacks the variable or the weight of a metric, if the test program lacks
+//   a streamed variable, or if the main program lacks the learning rate,
+// - kInvalidArgument if the variable or the weight of a metric, or the learning rate, isn't one
+//   float32, float64, int32 or int64 number,
 // - kFailedPrecondition if the test program or the saved model keeps a variable to which neither
 //   the startup program nor a training step gives a value,
 // - and what MakeInferenceProgram throws.
