@@ -24,7 +24,10 @@ void BindPrograms(py::module_& module);
 void BindFunctions(py::module_& module);
 void BindExecutor(py::module_& module);
 void BindFiles(py::module_& module);
-void BindTraining(py::module_& module);
+void BindReaders(py::module_& module);
+void BindMetrics(py::module_& module);
+void BindCallbacks(py::module_& module);
+void BindTrainer(py::module_& module);
 
 // ---- programs
 

@@ -65,5 +65,8 @@ PYBIND11_MODULE(_skiff, module) {
   skiff::python::BindFunctions(module);
   skiff::python::BindExecutor(module);
   skiff::python::BindFiles(module);
-  skiff::python::BindTraining(module);
+  skiff::python::BindReaders(module);
+  skiff::python::BindMetrics(module);
+  skiff::python::BindCallbacks(module);
+  skiff::python::BindTrainer(module);
 }

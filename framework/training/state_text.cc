@@ -35,4 +35,13 @@ int64_t IntegerOf(const std::map<std::string, std::string>& state, const std::st
   return Parsed<int64_t>(state, name, "an integer of 64 bits");
 }
 
+std::map<std::string, std::string> PartOf(const std::map<std::string, std::string>& state,
+                                          const std::string& prefix) {
+  std::map<std::string, std::string> part;
+  for (const auto& [name, value] : state) {
+    if (name.starts_with(prefix)) part[name.substr(prefix.size())] = value;
+  }
+  return part;
+}
+
 }  // namespace skiff::training

@@ -1,5 +1,5 @@
-// Reads numbers from the text values of a checkpoint's state, as FormatShortest and std::to_string
-// write them.
+// Reads from a checkpoint's state: its parts, and numbers in the form in which FormatShortest and
+// std::to_string write them.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +13,9 @@ namespace skiff::training {
 const std::string& TextOf(const std::map<std::string, std::string>& state, const std::string& name);
 double NumberOf(const std::map<std::string, std::string>& state, const std::string& name);
 int64_t IntegerOf(const std::map<std::string, std::string>& state, const std::string& name);
+
+// Returns the entries of a state whose names start with `prefix`, without the prefix.
+std::map<std::string, std::string> PartOf(const std::map<std::string, std::string>& state,
+                                          const std::string& prefix);
 
 }  // namespace skiff::training
