@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <mutex>
 
 #include "framework/base/error.h"
 #include "framework/executor/clone_scope.h"

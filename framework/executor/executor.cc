@@ -16,7 +16,6 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
 #include "framework/transpiler/pass.h"
-#include "framework/tuning/kernel_tuner.h"
 #include "memory/places.h"
 
 namespace skiff {

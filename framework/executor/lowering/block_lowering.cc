@@ -10,8 +10,6 @@
 #include "framework/base/error.h"
 #include "framework/executor/lowering/constant_outputs.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/evaluation.h"
-#include "framework/op/grad.h"
 #include "framework/op/grad_name.h"
 #include "framework/op/infer_outputs.h"
 #include "framework/op/var_meta.h"

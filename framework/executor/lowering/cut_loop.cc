@@ -1,6 +1,7 @@
 #include "framework/executor/lowering/cut_loop.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>

@@ -9,7 +9,6 @@
 #include "framework/base/error.h"
 #include "framework/executor/lowering/loop_links.h"
 #include "framework/op/block_rule.h"
-#include "framework/op/grad.h"
 #include "framework/op/grad_name.h"
 #include "framework/plan/loop.h"
 

@@ -25,11 +25,11 @@ bool RowsMayVary(const BlockLowering& outer, const Plan& body) {
 
 // The instruction of one half while it is made.
 struct HalfInstruction {
-  HalfInstruction(const OpRegistry& registry, const BlockOp& op, Plan body) {
+  HalfInstruction(const BlockOp& op, Plan body) {
     instruction.kind = InstructionKind::kLoop;
     instruction.place = body.place;
     instruction.op = op.op;
-    instruction.def = &registry.Get(op.op->type);
+    instruction.def = op.def;
     instruction.block = op.block->index();
     instruction.position = op.position;
     loop.body = std::move(body);
@@ -121,7 +121,7 @@ class LoopEmission {
 
  private:
   HalfInstruction Make(const BlockOp& op, HalfBody* half) {
-    HalfInstruction made(outer_.inputs().registry, op, std::move(half->plan));
+    HalfInstruction made(op, std::move(half->plan));
     made.loop.is_gradient = &op == &ops_.gradient;
     made.loop.condition_feed = half->condition_feed;
     AddFeeds(*half, &made);

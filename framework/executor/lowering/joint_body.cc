@@ -8,7 +8,6 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/grad.h"
 #include "framework/op/grad_name.h"
 #include "framework/op/host_slots.h"
 #include "framework/plan/loop.h"

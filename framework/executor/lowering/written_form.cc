@@ -10,7 +10,6 @@
 #include "framework/executor/lowering/joint_body.h"
 #include "framework/executor/lowering/loop_ops.h"
 #include "framework/ir/op_role.h"
-#include "framework/op/grad.h"
 #include "framework/op/grad_name.h"
 
 namespace skiff {

@@ -112,13 +112,13 @@ std::vector<KnownContents::Contents> EvaluateKnown(const OpRegistry& registry, c
 }
 
 void FollowShapes(const OpRegistry& registry, const Plan& plan, size_t begin, size_t end,
-                  Plan* moment) {
+                  Plan* current) {
   const auto set = [&](ValueId value, const KnownContents::Contents& contents) {
-    if (value && plan[value].meta.contents != nullptr) (*moment)[value].meta.contents = contents;
+    if (value && plan[value].meta.contents != nullptr) (*current)[value].meta.contents = contents;
   };
   const auto differs = [&](ValueId value) {
     if (!value) return false;
-    const TensorMeta& now = (*moment)[value].meta;
+    const TensorMeta& now = (*current)[value].meta;
     return now.shape != plan[value].meta.shape || now.contents != plan[value].meta.contents;
   };
   const auto follow = [&](const Instruction& instruction) {
@@ -128,9 +128,10 @@ void FollowShapes(const OpRegistry& registry, const Plan& plan, size_t begin, si
         if (output) set(output, plan[output].meta.contents);
       }
     } else if (instruction.kind == InstructionKind::kCopy) {
-      set(instruction.outputs[0], (*moment)[instruction.inputs[0]].meta.contents);
+      set(instruction.outputs[0], (*current)[instruction.inputs[0]].meta.contents);
     } else {
-      const auto made = EvaluateKnown(registry, plan, instruction, ContextOf(*moment, instruction));
+      const auto made =
+          EvaluateKnown(registry, plan, instruction, ContextOf(*current, instruction));
       for (size_t i = 0; i < made.size(); ++i) set(instruction.outputs[i], made[i]);
     }
   };

@@ -50,10 +50,10 @@ std::vector<KnownContents::Contents> EvaluateKnown(const OpRegistry& registry, c
                                                    const Instruction& instruction,
                                                    const OpContext& context);
 
-// `moment` is a copy of `plan` with other rows. For each output of the instructions from `begin` to
-// `end` whose contents `plan` knows, computes the contents in `moment` from the shapes there.
+// `current` is a copy of `plan` with other rows. For each output of the instructions from `begin`
+// to `end` whose contents `plan` knows, computes the contents in `current` from the shapes there.
 // Throws the Errors of Evaluate.
 void FollowShapes(const OpRegistry& registry, const Plan& plan, size_t begin, size_t end,
-                  Plan* moment);
+                  Plan* current);
 
 }  // namespace skiff

@@ -99,7 +99,7 @@ void LoopRows::Note(const Instruction& instruction) {
 }
 
 void LoopRows::Apply() {
-  moment_has_rows_ = false;
+  current_has_rows_ = false;
   followed_ = 0;
   agreed_now_ = nullptr;
   counts_.assign(classes_->counts().size(), -1);
@@ -147,23 +147,23 @@ std::vector<bool>& LoopRows::Agreed() {
 
 void LoopRows::CheckRules(size_t index) {
   if (!rows_->has_limits() || Agreed()[index]) return;
-  const Plan& moment = CurrentBody(index);
-  const Instruction& instruction = moment.instructions[index];
-  if (instruction.kind == InstructionKind::kOp) CheckRule(moment, instruction);
-  for (const Instruction& member : instruction.members) CheckRule(moment, member);
+  const Plan& current = CurrentBody(index);
+  const Instruction& instruction = current.instructions[index];
+  if (instruction.kind == InstructionKind::kOp) CheckRule(current, instruction);
+  for (const Instruction& member : instruction.members) CheckRule(current, member);
   Agreed()[index] = true;
 }
 
-void LoopRows::CheckRule(const Plan& moment, const Instruction& instruction) {
-  PrepareContext context = ContextOf(moment, instruction);
+void LoopRows::CheckRule(const Plan& current, const Instruction& instruction) {
+  PrepareContext context = ContextOf(current, instruction);
   InferOutputs(&context);
   if (instruction.sets_rows) return;
   for (size_t i = 0; i < instruction.outputs.size(); ++i) {
     const ValueId output = instruction.outputs[i];
-    if (!output || moment[output].meta.is_array) continue;
+    if (!output || current[output].meta.is_array) continue;
     const Shape& found = context.outputs()[i].shape;
-    const Shape& expected = moment[output].meta.shape;
-    SKIFF_ENFORCE(found == expected, kInvalidArgument, "\"", moment[output].name,
+    const Shape& expected = current[output].meta.shape;
+    SKIFF_ENFORCE(found == expected, kInvalidArgument, "\"", current[output].name,
                   "\" would have the shape ", found, " in this iteration, planned ", expected);
   }
 }
@@ -207,21 +207,21 @@ void LoopRows::Restore(int64_t iteration, const TensorArray& history) {
 }
 
 const Plan& LoopRows::CurrentBody(size_t instruction) {
-  if (!moment_) moment_ = body_;
-  if (!moment_has_rows_) GiveRows(&*moment_);
-  moment_has_rows_ = true;
+  if (!current_body_) current_body_ = body_;
+  if (!current_has_rows_) GiveRows(&*current_body_);
+  current_has_rows_ = true;
   if (followed_ < instruction) {
-    FollowShapes(registry_, body_, followed_, instruction, &*moment_);
+    FollowShapes(registry_, body_, followed_, instruction, &*current_body_);
     followed_ = instruction;
   }
-  return *moment_;
+  return *current_body_;
 }
 
-void LoopRows::GiveRows(Plan* moment) const {
+void LoopRows::GiveRows(Plan* current) const {
   for (const auto& [value, form, axis] : rows_->values()) {
-    if (by_form_[form] >= 0) (*moment)[value].meta.shape[axis] = by_form_[form];
+    if (by_form_[form] >= 0) (*current)[value].meta.shape[axis] = by_form_[form];
   }
-  lods_->GiveTo(moment);
+  lods_->GiveTo(current);
 }
 
 }  // namespace skiff

@@ -78,8 +78,8 @@ class LoopRows {
   // last Apply.
   std::vector<bool>& Agreed();
   // Gives a copy of the body the rows and LoDs that are known.
-  void GiveRows(Plan* moment) const;
-  static void CheckRule(const Plan& moment, const Instruction& instruction);
+  void GiveRows(Plan* current) const;
+  static void CheckRule(const Plan& current, const Instruction& instruction);
 
   const OpRegistry& registry_;
   const Plan& body_;
@@ -97,9 +97,9 @@ class LoopRows {
   std::vector<int64_t> by_form_;
   std::vector<const LoD*> of_sources_;
   RunLoDs next_lods_;
-  std::optional<Plan> moment_;
-  bool moment_has_rows_ = false;  // of the last Apply
-  size_t followed_ = 0;           // how many instructions moment_ has the contents of
+  std::optional<Plan> current_body_;
+  bool current_has_rows_ = false;  // of the last Apply
+  size_t followed_ = 0;            // how many instructions current_body_ has the contents of
   // By everything that a shape rule may read: counts and offsets of LoDs.
   std::map<std::vector<int64_t>, std::vector<bool>> agreed_;
   size_t kept_ = 0;           // how many numbers the keys of agreed_ have

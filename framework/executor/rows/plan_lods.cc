@@ -138,13 +138,13 @@ const LoD* PlanLoDs::OfShape(ValueId value) const {
   return place ? groups_[*place].lod.get() : nullptr;
 }
 
-void PlanLoDs::GiveTo(Plan* moment) const {
+void PlanLoDs::GiveTo(Plan* current) const {
   const auto set = [](const LoD* lod, std::shared_ptr<const LoDGroup>* group) {
     if (lod == nullptr || IsUnknown(*lod)) return;
     *group = std::make_shared<const LoDGroup>(LoDGroup{.offsets = *lod});
   };
   for (const ValueId id : plan_.ids()) {
-    TensorMeta& meta = (*moment)[id].meta;
+    TensorMeta& meta = (*current)[id].meta;
     set(Of(id), &meta.lod);
     set(OfShape(id), &meta.shape_lod);
   }

@@ -56,9 +56,9 @@ class PlanLoDs {
   const LoD* In(const RunLoDs& lods, ValueId value) const;
   // Returns the LoD of this run on which the value's shape depends; nullptr if there is none.
   const LoD* OfShape(ValueId value) const;
-  // `moment` is a copy of the plan with other rows. Sets for each value there the LoD in this run,
+  // `current` is a copy of the plan with other rows. Sets for each value there the LoD in this run,
   // and the LoD on which the shape depends, as far as these are known.
-  void GiveTo(Plan* moment) const;
+  void GiveTo(Plan* current) const;
   // Return the place among RunLoDs::of_groups of the value's group, and of the group on which its
   // shape depends; nothing if there is no such group.
   std::optional<size_t> GroupOf(ValueId value) const;

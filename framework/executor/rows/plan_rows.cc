@@ -1,17 +1,13 @@
 #include "framework/executor/rows/plan_rows.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "framework/base/error.h"
-#include "framework/executor/rows/known_contents.h"
 #include "framework/executor/rows/shape_inference.h"
-#include "framework/op/infer_outputs.h"
-#include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {

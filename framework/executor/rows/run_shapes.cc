@@ -65,7 +65,7 @@ bool RunShapes::ServesLoDs(const FeedList& feeds) {
 void RunShapes::Set(BoundValues* values) {
   lods_.Set(&next_lods_);
   current_rows_ = next_rows_;
-  moment_is_current_ = false;
+  has_current_shapes_ = false;
   if (!rows_) return;
   for (const auto& [value, form, axis] : rows_->values()) {
     Tensor& tensor = *values->Of(value);
@@ -76,15 +76,15 @@ void RunShapes::Set(BoundValues* values) {
 
 const Plan& RunShapes::CurrentPlan() {
   if (!rows_) return plan_;
-  if (moment_is_current_) return *moment_;
-  if (!moment_) moment_ = plan_;
+  if (has_current_shapes_) return *current_plan_;
+  if (!current_plan_) current_plan_ = plan_;
   for (const auto& [value, form, axis] : rows_->values()) {
-    (*moment_)[value].meta.shape[axis] = current_rows_[form];
+    (*current_plan_)[value].meta.shape[axis] = current_rows_[form];
   }
-  lods_.GiveTo(&*moment_);
-  FollowShapes(registry_, plan_, 0, plan_.instructions.size(), &*moment_);
-  moment_is_current_ = true;
-  return *moment_;
+  lods_.GiveTo(&*current_plan_);
+  FollowShapes(registry_, plan_, 0, plan_.instructions.size(), &*current_plan_);
+  has_current_shapes_ = true;
+  return *current_plan_;
 }
 
 }  // namespace skiff

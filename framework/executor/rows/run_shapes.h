@@ -54,8 +54,8 @@ class RunShapes {
   std::optional<PlanRows> rows_;
   std::set<ValueId> varying_;
   std::vector<int64_t> current_rows_;  // by form
-  std::optional<Plan> moment_;
-  bool moment_is_current_ = false;
+  std::optional<Plan> current_plan_;
+  bool has_current_shapes_ = false;
   // Of the run to come. Reused to save allocations.
   std::vector<int64_t> next_counts_;  // of the feeds by class, then of the LoDs
   std::vector<int64_t> next_rows_;    // by form

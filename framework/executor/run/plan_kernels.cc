@@ -46,6 +46,8 @@ class KernelPreparation {
       return {.kernel = MakeFusedKernel(environment_.registry, plan_, *instruction)};
     }
     if (instruction->kind == InstructionKind::kLoop) {
+      SKIFF_ENFORCE(environment_.prepare_loop != nullptr, kFailedPrecondition,
+                    "a plan with a loop: expected an environment that prepares loops");
       return {.kernel = environment_.prepare_loop(selection_, instruction)};
     }
     PreparedKernel prepared;

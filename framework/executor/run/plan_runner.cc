@@ -1,6 +1,7 @@
 #include "framework/executor/run/plan_runner.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "framework/base/steady_seconds.h"
 #include "framework/executor/storage/host_access.h"
@@ -16,6 +17,9 @@ PlanRunner::PlanRunner(const Inputs& inputs, std::vector<PreparedKernel> kernels
       state_(*inputs.state),
       values_of_(inputs.values_of),
       current_plan_(inputs.current_plan) {
+  SKIFF_ENFORCE(kernels.size() == plan_.instructions.size(), kFailedPrecondition, "a plan of ",
+                plan_.instructions.size(), " instructions and ", kernels.size(),
+                " prepared kernels: expected a kernel for each instruction");
   for (size_t i = 0; i < kernels.size(); ++i) {
     Step& step = steps_.emplace_back(MakeStep(i, std::move(kernels[i])));
     step.varies = inputs.varies && inputs.varies(plan_.instructions[i]);
@@ -104,13 +108,13 @@ std::unique_ptr<BoundKernel> PlanRunner::PrepareForRows(size_t i) {
   const double start = SteadySeconds();
   // The kernel that this one takes the place of may still be at work.
   link_.Wait();
-  const Plan& moment = current_plan_(i);
-  Instruction instruction = moment.instructions[i];
+  const Plan& current = current_plan_(i);
+  Instruction instruction = current.instructions[i];
   KernelNames same;
   const KernelDef* def = steps_[i].planned->def();
   if (def != nullptr) same.emplace(instruction.op->type, def->name);
   PreparedKernel kernel = PrepareKernel(
-      {.environment = environment_, .forced = same, .rows_vary = true}, moment, &instruction);
+      {.environment = environment_, .forced = same, .rows_vary = true}, current, &instruction);
   std::unique_ptr<BoundKernel> bound = BoundFor(i, std::move(kernel), instruction.workspace_bytes);
   bound->SetFault(steps_[i].fault);
   ++preparations_.kernels;
@@ -147,15 +151,16 @@ void PlanRunner::MeasureByEvents(size_t i, const std::function<void()>& work) {
 
 std::vector<InstructionTime> PlanRunner::StopTiming() {
   clock_.reset();
-  for (const DeviceTime& time : std::exchange(device_times_, {})) {
-    steps_[time.instruction].seconds += time.end->SecondsSince(*time.start);
-  }
   std::vector<InstructionTime> times;
   std::vector<InstructionTime> of_bodies;
   for (size_t i = 0; i < steps_.size(); ++i) {
     const BoundKernel& kernel = *steps_[i].current;
     times.push_back(TimeOf(plan_, plan_.instructions[i], kernel.def(), steps_[i].seconds));
     StopBodyTiming(kernel.kernel(), &times.back(), &of_bodies);
+  }
+  // Last: a device that has failed throws here.
+  for (const DeviceTime& time : std::exchange(device_times_, {})) {
+    times[time.instruction].seconds += time.end->SecondsSince(*time.start);
   }
   std::ranges::move(of_bodies, std::back_inserter(times));
   return times;

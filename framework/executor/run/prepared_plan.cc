@@ -58,6 +58,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       statistics_(inputs.statistics),
       state_{.device = link_->context(), .seed = inputs.program->seed},
       shapes_(*inputs.registry, plan_, inputs.counts) {
+  SKIFF_ENFORCE(link_->place() == plan_.place, kInvalidArgument, "a plan on ", plan_.place,
+                " and a link to ", link_->place(), ": expected a link to the plan's place");
   // A pass that breaks this would have a kernel touch memory that it can't.
   if (is_on_device()) CheckPlaces(plan_);
   kernels_ = PrepareKernels({.environment = environment_,
@@ -164,8 +166,15 @@ void PreparedPlan::BindKernels() {
 void PreparedPlan::FollowArena() {
   if (!values_->FollowArena()) return;
   if (graphs_) graphs_->Clear();
-  runner_->FollowArena();
-  runner_->Bind();
+  try {
+    runner_->FollowArena();
+    runner_->Bind();
+  } catch (...) {
+    // The other kernels still point to where the arena was.
+    generation_ = kNeverCurrent;
+    is_bound_ = false;
+    throw;
+  }
 }
 
 const std::vector<Tensor>& PreparedPlan::fetches() {
@@ -415,9 +424,9 @@ PlanStatistics PreparedPlan::statistics() {
   PlanStatistics statistics;
   statistics.current_live_bytes = plan_.max_live_bytes;
   if (shapes_.varies()) {
-    Plan moment = shapes_.CurrentPlan();
-    PlanStorage(&moment);
-    statistics.current_live_bytes = moment.max_live_bytes;
+    Plan current = shapes_.CurrentPlan();
+    PlanStorage(&current);
+    statistics.current_live_bytes = current.max_live_bytes;
   }
   statistics.max_live_bytes = plan_.max_live_bytes;
   statistics.planned_bytes = plan_.planned_bytes;
