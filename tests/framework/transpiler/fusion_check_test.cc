@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/transpiler/fusion_list.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/error_text.h"
 

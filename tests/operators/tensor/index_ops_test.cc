@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/op/infer_outputs.h"
 #include "framework/op/registry.h"
 #include "tests/operators/tensor/tensor_ops_fixture.h"
 
