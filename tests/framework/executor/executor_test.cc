@@ -8,7 +8,9 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <thread>
+#include <utility>
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
@@ -238,6 +240,52 @@ TEST_F(ExecutorTest, PlansFollowTheScopeWhenItsStorageMoves) {
                  "bind again");
   }
   EXPECT_EQ(program.Run({{"x", x_}}, {"loss"})[0].Item<float>(), 420);
+}
+
+// The last op reads no feed: only FollowArena binds its kernel again, which the op before prevents.
+constexpr const char* kBoundToTheArena = R"(program { block 0 {
+  var x float32 [-1]
+  var a float32 [-1]
+  var b float32 [-1]
+  var c float32 [-1]
+  {Out: [a]} = tiny_scale(X: [x]) {factor = 2.0}
+  {Out: [b]} = tiny_bound(X: [a])
+  {Out: [c]} = tiny_bound(X: [b])
+} })";
+
+// Makes the next Bind of tiny_bound throw, as if there were no memory for the kernel's tables.
+void ThrowOnNextBind() {
+  tiny::SetOnBind([is_next = true]() mutable {
+    if (std::exchange(is_next, false)) throw std::bad_alloc();
+  });
+}
+
+TEST_F(ExecutorTest, APlanWhoseKernelsCannotFollowTheArenaIsMadeAgain) {
+  CompiledProgram program = Compile(kBoundToTheArena);
+  program.Run({{"x", x_}}, {"c"});
+  program.Run({{"x", Tensor({1 << 20}, DType::kFloat32)}}, {"c"});  // moves the arena
+  ThrowOnNextBind();
+  EXPECT_THAT(ErrorOf(program, {{"x", x_}}, {"c"}), HasSubstr("tiny_bound (block 0, op #1"));
+  EXPECT_EQ(program.preparation().plans, 2);
+  EXPECT_THAT(program.Run({{"x", x_}}, {"c"})[0].ToVector<float>(), ElementsAre(2, 4, 6));
+  EXPECT_EQ(program.preparation().plans, 3);
+  EXPECT_EQ(program.cached_plans(), 2u);
+}
+
+TEST_F(ExecutorTest, ABoundProgramWhoseKernelsCannotFollowTheArenaIsNoLongerCurrent) {
+  CompiledProgram program = Compile(kBoundToTheArena);
+  BoundProgram bound = program.Bind({{"x", x_}}, {"c"});
+  bound.Step();
+  program.Run({{"x", Tensor({1 << 20}, DType::kFloat32)}}, {"c"});  // moves the arena
+  ThrowOnNextBind();
+  EXPECT_THAT(ErrorText(ErrorCode::kResourceExhausted, [&] { bound.Step(); }),
+              HasSubstr("tiny_bound (block 0, op #1"));
+  EXPECT_FALSE(bound.is_current());
+  EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { bound.Step(); }),
+              HasSubstr("bind again"));
+  BoundProgram again = program.Bind({{"x", x_}}, {"c"});
+  again.Step();
+  EXPECT_THAT(again.fetch(0).ToVector<float>(), ElementsAre(2, 4, 6));
 }
 
 TEST_F(ExecutorTest, StatisticsAreToldWhateverTheScopeHoldsByNow) {

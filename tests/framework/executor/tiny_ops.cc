@@ -19,6 +19,11 @@ std::function<void()>& Meanwhile() {
   return meanwhile;
 }
 
+std::function<void()>& OnBind() {
+  static auto& on_bind = *new std::function<void()>;
+  return on_bind;
+}
+
 OpDef Define(std::string type, std::vector<std::string> inputs, std::string output) {
   OpDef def;
   def.type = std::move(type);
@@ -89,6 +94,27 @@ std::unique_ptr<Kernel> PrepareWorkspace(PrepareContext& context) {
   });
 }
 
+std::unique_ptr<Kernel> PrepareBound(PrepareContext& context) {
+  class BoundCopy final : public Kernel {
+   public:
+    explicit BoundCopy(int64_t bytes) : bytes_(bytes) {}
+    void Bind(const KernelContext& context) override {
+      if (OnBind()) OnBind()();
+      from_ = context.input(0).raw_data();
+      to_ = context.output(0).raw_data();
+    }
+    void Run(const KernelContext&) override {
+      std::memcpy(to_, from_, static_cast<size_t>(bytes_));
+    }
+
+   private:
+    int64_t bytes_;
+    const void* from_ = nullptr;
+    void* to_ = nullptr;
+  };
+  return std::make_unique<BoundCopy>(context.Input("X").shape.element_count() * 4);
+}
+
 std::unique_ptr<Kernel> PrepareOnes(PrepareContext&) {
   return MakeKernel([](const KernelContext& kernel) {
     for (float& value : kernel.output(0).values<float>()) value = 1;
@@ -109,6 +135,8 @@ std::unique_ptr<Kernel> PrepareCheck(PrepareContext& context) {
 }  // namespace
 
 void SetMeanwhile(std::function<void()> meanwhile) { Meanwhile() = std::move(meanwhile); }
+
+void SetOnBind(std::function<void()> on_bind) { OnBind() = std::move(on_bind); }
 
 int DerivedRefreshes() { return derived_refreshes; }
 
@@ -164,6 +192,7 @@ void RegisterTinyOps(OpRegistry& registry) {
 
   AddOp(registry, Define("tiny_negated", {"W"}, "Out"), PrepareNegated);
   AddOp(registry, Define("tiny_workspace", {"X"}, "Out"), PrepareWorkspace);
+  AddOp(registry, Define("tiny_bound", {"X"}, "Out"), PrepareBound);
   OpDef fail = Define("tiny_fail", {"X"}, "Out");
   fail.inputs[0].checks_data = true;
   AddOp(registry, fail, [](PrepareContext&) {

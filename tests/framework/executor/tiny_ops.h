@@ -14,8 +14,9 @@ namespace skiff::tiny {
 // tiny_fail: throws when it runs. tiny_check: Out = X, throws when it meets an element below
 // `least` (0). tiny_recheck: the same, and refuses nothing that tiny_check has accepted. tiny_fill:
 // Out = a tensor of the extents that `shape` says, of ones. tiny_ones_like: Out = ones, as many as
-// X has. tiny_meanwhile: Out = X, after the function of SetMeanwhile has run. tiny_while,
-// tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
+// X has. tiny_meanwhile: Out = X, after the function of SetMeanwhile has run. tiny_bound: Out = X,
+// from and to the addresses that Bind has found, after the function of SetOnBind has run.
+// tiny_while, tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
 void RegisterTinyOps(OpRegistry& registry);
 
 // A program of any number of elements: a = x, b = a, c = b + a.
@@ -34,5 +35,8 @@ int DerivedRefreshes();
 
 // What another thread does while a run is at tiny_meanwhile.
 void SetMeanwhile(std::function<void()> meanwhile);
+
+// What happens when a kernel of tiny_bound is bound. Empty: nothing.
+void SetOnBind(std::function<void()> on_bind);
 
 }  // namespace skiff::tiny

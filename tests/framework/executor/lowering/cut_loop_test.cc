@@ -12,9 +12,11 @@
 // stash.
 #include "framework/executor/lowering/cut_loop.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -22,11 +24,14 @@
 
 #include "framework/base/error.h"
 #include "framework/op/api/default_registry.h"
+#include "framework/op/lod_group.h"
 #include "framework/plan/loop_names.h"
 #include "framework/plan/plan_text.h"
 
 namespace skiff {
 namespace {
+
+using ::testing::HasSubstr;
 
 template <typename Kinds>
 auto KindOf(const Kinds& kinds, const std::string& name) {
@@ -103,7 +108,8 @@ std::string TextOf(const LoopHalves& halves) {
   return text;
 }
 
-// Cuts a joint body. Its feeds and fetches are those of the links.
+// Cuts a joint body. Its feeds and fetches are those of the links, and each value with `lod` has a
+// LoD.
 std::string Cut(const std::string& links_text, const std::string& joint) {
   const JointLinks links = ParseLinks(links_text);
   Plan plan = ParsePlan(DefaultOpRegistry(), joint);
@@ -111,7 +117,30 @@ std::string Cut(const std::string& links_text, const std::string& joint) {
     for (const JointFeed& feed : half->feeds) plan.feeds.push_back(feed.value);
     for (const JointFetch& fetch : half->fetches) plan.fetches.push_back(fetch.value);
   }
+  for (const ValueId id : plan.ids()) {
+    if (plan[id].meta.lod_level > 0) plan[id].meta.lod = std::make_shared<const LoDGroup>();
+  }
   return TextOf(CutLoop(std::move(plan), links));
+}
+
+// Returns the result of Cut without the plans of the halves.
+std::string CutLinks(const std::string& links_text, const std::string& joint) {
+  std::istringstream lines(Cut(links_text, joint));
+  std::string text;
+  bool is_plan = false;
+  for (std::string line; std::getline(lines, line);) {
+    is_plan = is_plan || line.starts_with("plan ");
+    if (!is_plan) text += line + "\n";
+    if (line == "}") is_plan = false;
+  }
+  return text;
+}
+
+// Returns the lines of Cut for the stashes.
+std::string CutStashes(const std::string& links_text, const std::string& joint) {
+  const std::string links = CutLinks(links_text, joint);
+  const size_t begin = links.find("stack ");
+  return begin == std::string::npos ? "" : links.substr(begin);
 }
 
 TEST(CutLoop, LeavesOneHalfWithoutABoundary) {
@@ -479,6 +508,442 @@ plan cpu reuse=none {
   feed [x#0]
   fetch [y#3]
 }
+)");
+}
+
+constexpr const char* kLinksOfView = R"(
+slots 3
+in part x#0
+in invariant w#1
+out part y#3 defines=ys
+gradient
+in part dy#4
+out part dx#5 defines=dxs
+)";
+
+// The op that writes in place would otherwise change the feed.
+TEST(CutLoop, StacksAViewIntoWhichAnotherOpWrites) {
+  EXPECT_EQ(Cut(kLinksOfView, R"(plan cpu reuse=none {
+  value x#0 float32 [4] @feed
+  value w#1 float32 [2, 2] @feed
+  value dy#4 float32 [4] @feed
+  {Out: [view#2 float32 [4]], XShape: [none]} = reshape2(X: [w#1]) {shape = ints [4]}
+  {Out: [y#3 float32 [4] @view#2]} = elementwise_mul(X: [view#2], Y: [x#0])
+  {} = loop_boundary(X: [y#3])
+  {X@GRAD: [dx#5 float32 [4]]} = relu_grad(Out: [y#3], Out@GRAD: [dy#4])
+})"),
+            R"(
+in part x#0
+in invariant w#1
+out part y#3 defines=ys
+plan cpu reuse=none {
+  value x#0 float32 [4] @feed
+  value w#1 float32 [2, 2] @feed
+  {Out: [view#2 float32 [4] @stack], XShape: [none]} = reshape2(X: [w#1]) {shape = ints [4]}
+  {Out: [y#3 float32 [4] @view#2]} = elementwise_mul(X: [view#2], Y: [x#0])
+  feed [x#0, w#1]
+  fetch [y#3]
+}
+gradient
+in part dy#4
+out part dx#5 defines=dxs
+plan cpu reuse=none {
+  value view#2 float32 [4] @stack
+  value y#3 float32 [4] @view#2
+  value dy#4 float32 [4] @feed
+  {X@GRAD: [dx#5 float32 [4]]} = relu_grad(Out: [y#3], Out@GRAD: [dy#4]) position=3
+  feed [dy#4]
+  fetch [dx#5]
+}
+stack view#2
+)");
+}
+
+TEST(CutLoop, StacksAViewIntoWhichTheGradientHalfWrites) {
+  EXPECT_EQ(CutStashes(kLinksOfView, R"(plan cpu reuse=none {
+  value x#0 float32 [4] @feed
+  value w#1 float32 [2, 2] @feed
+  value dy#4 float32 [4] @feed
+  {Out: [view#2 float32 [4]], XShape: [none]} = reshape2(X: [w#1]) {shape = ints [4]}
+  {Out: [y#3 float32 [4]]} = elementwise_mul(X: [x#0], Y: [view#2])
+  {} = loop_boundary(X: [y#3])
+  {X@GRAD: [dx#5 float32 [4] @view#2]} = elementwise_mul_grad(X: [x#0], Y: [view#2], Out@GRAD: [dy#4])
+})"),
+            "stack view#2\n");
+}
+
+TEST(CutLoop, StacksAViewThatTheUserWantsForItself) {
+  EXPECT_EQ(CutStashes(kLinksOfView, R"(plan cpu reuse=none {
+  value x#0 float32 [4] @feed
+  value w#1 float32 [2, 2] @feed
+  value dy#4 float32 [4] @feed
+  {Out: [view#2 float32 [4] exclusive], XShape: [none]} = reshape2(X: [w#1]) {shape = ints [4]}
+  {Out: [y#3 float32 [4]]} = elementwise_mul(X: [x#0], Y: [view#2])
+  {} = loop_boundary(X: [y#3])
+  {X@GRAD: [dx#5 float32 [4]]} = elementwise_mul_grad(X: [x#0], Y: [view#2], Out@GRAD: [dy#4])
+})"),
+            "stack view#2\n");
+}
+
+TEST(CutLoop, StacksNoViewOfAViewOfAnInvariant) {
+  const std::string joint = R"(plan cpu reuse=none {
+  value x#0 float32 [4] @feed
+  value w#1 float32 [2, 2] @feed
+  value dy#4 float32 [4] @feed
+  {Out: [column#2 float32 [4, 1]], XShape: [none]} = reshape2(X: [w#1]) {shape = ints [4, 1]}
+  {Out: [row#6 float32 [4] @column#2], XShape: [none]} = reshape2(X: [column#2]) {shape = ints [4]}
+  {Out: [y#3 float32 [4]]} = elementwise_mul(X: [x#0], Y: [row#6])
+  {} = loop_boundary(X: [y#3])
+  {X@GRAD: [dx#5 float32 [4]]} = elementwise_mul_grad(X: [x#0], Y: [row#6], Out@GRAD: [dy#4])
+})";
+  EXPECT_EQ(CutStashes(kLinksOfView, joint), "");
+  EXPECT_THAT(Cut(kLinksOfView, joint), HasSubstr("value row#6 float32 [4] @w#1\n"));
+}
+
+// A view that the gradient half makes again.
+TEST(CutLoop, CopiesNoViewOfAnInvariantInTheGradientHalf) {
+  EXPECT_THAT(Cut(kLinksOfView, R"(plan cpu reuse=none {
+  value x#0 float32 [4] @feed
+  value w#1 float32 [2, 2] @feed
+  value dy#4 float32 [4] @feed
+  {Out: [y#3 float32 [4]]} = relu(X: [x#0])
+  {} = loop_boundary(X: [y#3])
+  {Out: [view#2 float32 [4]], XShape: [none]} = reshape2(X: [w#1]) {shape = ints [4]}
+  {X@GRAD: [dx#5 float32 [4]]} = elementwise_mul_grad(X: [x#0], Y: [view#2], Out@GRAD: [dy#4])
+})"),
+              HasSubstr("{Out: [view#2 float32 [4] @w#1], XShape: [none]} = reshape2(X: [w#1])"));
+}
+
+// A pass may have found that the gradient half would compute a value a second time.
+TEST(CutLoop, StacksWhatTheGradientHalfOnlyHandsOut) {
+  EXPECT_EQ(Cut(R"(
+slots 3
+in part x#0
+out part y#2 defines=ys
+gradient
+in part dy#3
+out part a#1 defines=dxs
+out part dx#4 defines=dzs
+)",
+                R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value dy#3 float32 [2] @feed
+  {Out: [a#1 float32 [2]]} = tanh(X: [x#0])
+  {Out: [y#2 float32 [2]]} = relu(X: [a#1])
+  {} = loop_boundary(X: [y#2])
+  {Out: [dx#4 float32 [2]]} = relu(X: [dy#3])
+})"),
+            R"(
+in part x#0
+out part y#2 defines=ys
+plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  {Out: [a#1 float32 [2] @stack]} = tanh(X: [x#0])
+  {Out: [y#2 float32 [2]]} = relu(X: [a#1])
+  feed [x#0]
+  fetch [y#2]
+}
+gradient
+in part dy#3
+out part a#1 defines=dxs
+out part dx#4 defines=dzs
+plan cpu reuse=none {
+  value a#1 float32 [2] @stack
+  value dy#3 float32 [2] @feed
+  {Out: [dx#4 float32 [2]]} = relu(X: [dy#3]) position=3
+  feed [dy#3]
+  fetch [a#1, dx#4]
+}
+stack a#1
+)");
+}
+
+TEST(CutLoop, ReadsAnInvariantThatAHalfOnlyHandsOut) {
+  EXPECT_EQ(CutLinks(R"(
+in part x#0
+in invariant w#1
+out part y#2 defines=ys
+out last w#1 defines=last
+)",
+                     R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value w#1 float32 [2] @feed
+  {Out: [y#2 float32 [2]]} = tanh(X: [x#0])
+})"),
+            R"(
+in part x#0
+in invariant w#1
+out part y#2 defines=ys
+out last w#1 defines=last
+)");
+}
+
+// Other LoDs follow from the LoDs of feeds, whether an instruction reads the feeds or not.
+TEST(CutLoop, KeepsFeedsWithALoD) {
+  EXPECT_EQ(CutLinks(R"(
+slots 3
+in part x#0
+in invariant ragged#1
+in invariant dense#2
+in carried state#3
+out part y#4 defines=ys
+out carried next#5 feed=3
+gradient
+in part dy#6
+in carried d_next#7
+out part dx#8 defines=dxs
+)",
+                     R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value ragged#1 float32 [6, 2] lod=1 @feed
+  value dense#2 float32 [6, 2] @feed
+  value state#3 float32 [6, 2] lod=1 @feed
+  value dy#6 float32 [2] @feed
+  value d_next#7 float32 [6, 2] lod=1 @feed
+  {Out: [y#4 float32 [2]]} = tanh(X: [x#0])
+  {Out: [next#5 float32 [2] lod=1]} = relu(X: [x#0])
+  {} = loop_boundary(X: [y#4])
+  {X@GRAD: [dx#8 float32 [2]]} = tanh_grad(Out: [y#4], Out@GRAD: [dy#6])
+})"),
+            R"(
+in part x#0
+in invariant ragged#1 shape
+in carried state#3
+out part y#4 defines=ys
+out carried next#5 feed=2
+gradient
+in invariant ragged#1 shape
+in part dy#6
+in carried d_next#7
+out part dx#8 defines=dxs
+stack y#4
+)");
+}
+
+// The fused instruction reads `w` for nothing but its shape, so that its own inputs lack it.
+TEST(CutLoop, KeepsTheShapesThatMembersOfAFusedInstructionRead) {
+  EXPECT_EQ(CutLinks(R"(
+slots 3
+in part x#0
+in invariant w#1
+out part a#2 defines=as
+gradient
+in part dy#3
+out part dx#5 defines=dxs
+)",
+                     R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value w#1 float32 [2] @feed
+  value dy#3 float32 [2] @feed
+  {Out: [a#2 float32 [2]]} = tanh(X: [x#0])
+  {} = loop_boundary(X: [a#2])
+  fused [dx#5 float32 [2]] from [a#2, dy#3] elements=2 position=3 {
+    {X@GRAD: [da#4 float32 [2]]} = elementwise_add_grad(X: [a#2], Y: [w#1], Out@GRAD: [dy#3]) position=2
+    {X@GRAD: [dx#5]} = tanh_grad(Out: [a#2], Out@GRAD: [da#4])
+  }
+})"),
+            R"(
+in part x#0
+out part a#2 defines=as
+gradient
+in invariant w#1 shape
+in part dy#3
+out part dx#5 defines=dxs
+stack a#2
+)");
+}
+
+// Rows may differ from slot to slot, but the stack is made of slots of equal bytes.
+TEST(CutLoop, PutsIntoTheStackOfACarriedValueOnlyWhatHasSlotsOfAsManyBytes) {
+  const auto stashes = [](const std::string& of_state, const std::string& of_next) {
+    return CutStashes(R"(
+slots 3
+in carried state#0
+out carried next#1 feed=0
+gradient
+in carried d_next#2
+out carried d_state#3 feed=0
+out part d_other#4
+)",
+                      StrCat(R"(plan cpu reuse=none {
+  value state#0 float32 )",
+                             of_state, R"( @feed
+  value d_next#2 float32 [2] @feed
+  {Out: [next#1 float32 )",
+                             of_next, R"(]} = concat(X: [state#0, state#0])
+  {} = loop_boundary(X: [next#1])
+  {X@GRAD: [d_state#3 float32 [2]]} = tanh_grad(Out: [next#1], Out@GRAD: [d_next#2])
+  {X@GRAD: [d_other#4 float32 [2]]} = tanh_grad(Out: [state#0], Out@GRAD: [d_next#2])
+})"));
+  };
+  EXPECT_EQ(stashes("[8]", "[16]"), "stack state#0\nstack next#1 next of state#0\n");
+  EXPECT_EQ(stashes("[16]", "[32]"), "stack state#0\nstack next#1\n");
+}
+
+TEST(CutLoop, PutsOneStashIntoTheStackOfACarriedValue) {
+  EXPECT_EQ(CutStashes(R"(
+slots 3
+in carried state#0
+out carried first#1 feed=0
+out carried second#2 feed=0
+gradient
+in carried d_next#3
+out part dx#4
+out part dy#5
+out part dz#6
+)",
+                       R"(plan cpu reuse=none {
+  value state#0 float32 [2] @feed
+  value d_next#3 float32 [2] @feed
+  {Out: [first#1 float32 [2]]} = tanh(X: [state#0])
+  {Out: [second#2 float32 [2]]} = relu(X: [state#0])
+  {} = loop_boundary(X: [second#2])
+  {X@GRAD: [dx#4 float32 [2]]} = tanh_grad(Out: [first#1], Out@GRAD: [d_next#3])
+  {X@GRAD: [dy#5 float32 [2]]} = relu_grad(Out: [second#2], Out@GRAD: [d_next#3])
+  {X@GRAD: [dz#6 float32 [2]]} = tanh_grad(Out: [state#0], Out@GRAD: [d_next#3])
+})"),
+            "stack state#0\nstack first#1 next of state#0\nstack second#2\n");
+}
+
+// A carried value that the gradient half doesn't read has no stack.
+TEST(CutLoop, GivesAStashAStackIfTheCarriedValueHasNone) {
+  EXPECT_EQ(CutStashes(R"(
+slots 3
+in carried state#0
+out carried next#1 feed=0
+gradient
+in carried d_next#2
+out carried d_state#3 feed=0
+)",
+                       R"(plan cpu reuse=none {
+  value state#0 float32 [2] @feed
+  value d_next#2 float32 [2] @feed
+  {Out: [next#1 float32 [2]]} = tanh(X: [state#0])
+  {} = loop_boundary(X: [next#1])
+  {X@GRAD: [d_state#3 float32 [2]]} = tanh_grad(Out: [next#1], Out@GRAD: [d_next#2])
+})"),
+            "stack next#1\n");
+}
+
+TEST(CutLoop, StacksTheStorageOfWhatIsComputedInPlace) {
+  EXPECT_EQ(CutStashes(StrCat("slots 3", kLinksOfCarried), R"(plan cpu reuse=none {
+  value state#0 float32 [2] @feed
+  value w#1 float32 [2] @feed
+  value d_next#4 float32 [2] @feed
+  {Out: [product#2 float32 [2]]} = elementwise_mul(X: [state#0], Y: [w#1])
+  {Out: [next#3 float32 [2] @product#2]} = tanh(X: [product#2])
+  {} = loop_boundary(X: [next#3])
+  {X@GRAD: [d_product#5 float32 [2]]} = tanh_grad(Out: [next#3], Out@GRAD: [d_next#4])
+  {X@GRAD: [d_state#6 float32 [2]], Y@GRAD: [dw#7 float32 [2]]} = elementwise_mul_grad(X: [state#0], Y: [w#1], Out@GRAD: [d_product#5])
+})"),
+            "stack state#0\nstack product#2 next of state#0\n");
+}
+
+TEST(CutLoop, KeepsACarriedValueThatOnlyTheGradientHalfReads) {
+  EXPECT_EQ(CutLinks(R"(
+slots 3
+in part x#0
+in carried state#1
+out carried next#2 feed=1
+gradient
+in part dy#3
+out part dx#4 defines=dxs
+)",
+                     R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value state#1 float32 [2] @feed
+  value dy#3 float32 [2] @feed
+  {Out: [next#2 float32 [2]]} = tanh(X: [x#0])
+  {} = loop_boundary(X: [next#2])
+  {X@GRAD: [dx#4 float32 [2]]} = tanh_grad(Out: [state#1], Out@GRAD: [dy#3])
+})"),
+            R"(
+in part x#0
+in carried state#1
+out carried next#2 feed=1
+gradient
+in part dy#3
+out part dx#4 defines=dxs
+stack state#1
+)");
+}
+
+// As LeavesTheLastValueOfACarriedOneThatNothingReads.
+TEST(CutLoop, LeavesTheLastGradientOfACarriedValueThatNothingReads) {
+  EXPECT_EQ(CutLinks(R"(
+slots 3
+in part x#0
+out part y#1 defines=ys
+gradient
+in part dy#2
+in carried unread#3
+in carried unwanted#4
+out carried dx#5 feed=1 defines=d_first
+out carried dz#6 feed=2
+)",
+                     R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value dy#2 float32 [2] @feed
+  value unread#3 float32 [2] @feed
+  value unwanted#4 float32 [2] @feed
+  {Out: [y#1 float32 [2]]} = tanh(X: [x#0])
+  {} = loop_boundary(X: [y#1])
+  {X@GRAD: [dx#5 float32 [2]]} = tanh_grad(Out: [y#1], Out@GRAD: [dy#2])
+  {Out: [dz#6 float32 [2]]} = relu(X: [dy#2])
+})"),
+            R"(
+in part x#0
+out part y#1 defines=ys
+gradient
+in part dy#2
+out last dx#5 defines=d_first initial=unread#3
+stack y#1
+)");
+}
+
+// An array has no place in the arena, and so none in a stack of slots of equal bytes.
+TEST(CutLoop, LeavesArraysAmongTheStashesWhereTheyAre) {
+  EXPECT_EQ(Cut(R"(
+slots 3
+in part x#0
+in invariant i#1
+out part y#3 defines=ys
+gradient
+in part dy#4
+out part dx#5 defines=dxs
+)",
+                R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value i#1 int64 [1] @feed
+  value dy#4 float32 [2] @feed
+  {Out: [xs#2 float32 [2] array @made]} = write_to_array(X: [x#0], I: [i#1])
+  {Out: [y#3 float32 [2]]} = relu(X: [x#0])
+  {} = loop_boundary(X: [y#3])
+  {Out: [dx#5 float32 [2]]} = read_from_array(X: [xs#2], I: [i#1])
+})"),
+            R"(
+in part x#0
+in invariant i#1
+out part y#3 defines=ys
+plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  value i#1 int64 [1] @feed
+  {Out: [xs#2 float32 [2] array @made]} = write_to_array(X: [x#0], I: [i#1])
+  {Out: [y#3 float32 [2]]} = relu(X: [x#0])
+  feed [x#0, i#1]
+  fetch [y#3]
+}
+gradient
+in invariant i#1
+out part dx#5 defines=dxs
+plan cpu reuse=none {
+  value i#1 int64 [1] @feed
+  value xs#2 float32 [2] array @made
+  {Out: [dx#5 float32 [2]]} = read_from_array(X: [xs#2], I: [i#1]) position=3
+  feed [i#1]
+  fetch [dx#5]
+}
+stack xs#2
 )");
 }
 
