@@ -38,7 +38,7 @@ constexpr const char* kEverything = R"(plan "cuda:1" reuse=arena {
   value x#0 float32 [2, 16] @feed
   value "a name"#3 float32 [2, 16] lod=1 persistable @scope
   value rows#9 float32 [3, 4] selected_rows=100 @scope
-  {Out: [a#1 float32 [2, 16] alone @0]} = tiny_scale(X: [x#0]) target {factor = 2.0} workspaces=[64 @128, 32 @192]
+  {Out: [a#1 float32 [2, 16] exclusive @0]} = tiny_scale(X: [x#0]) target {factor = 2.0} workspaces=[64 @128, 32 @192]
   {Out: [b#2 float32 [2, 16] checkpoint @a#1]} = tiny_copy(X: [a#1]) workspaces=[8, 4] position=7 id=40
   copy [c#4 float32 [2, 16] blocked=8 @256] from [b#2] position=7
   {Out: [z#7 float32 [2, 16] @320]} = tiny_add(X: [c#4], Y: ["a name"#3]) id=-1
@@ -147,21 +147,21 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"\"cuda:1\"", "tpu", "line 1, column 6: "},
         Mistake{"reuse=arena", "reuse=all", "line 1, column 21: reuse policy \"all\": "},
         Mistake{"tiny_scale(X: [x#0])", "huge_scale(X: [x#0])",
-                "line 5, column 43: unknown op \"huge_scale\""},
+                "line 5, column 47: unknown op \"huge_scale\""},
         Mistake{"tiny_scale(X: [x#0])", "tiny_scale(Z: [x#0])", "line 5, column 3: "},
         Mistake{"(X: [a#1]) workspaces", "(X: [a#1], X: [a#1]) workspaces",
                 "slot \"X\" is there twice"},
-        Mistake{"float32 [2, 16] alone", "float99 [2, 16] alone", "line 5, column 14: "},
-        Mistake{"float32 [2, 16] alone", "float32 [2, 1125899906842624] alone",
+        Mistake{"float32 [2, 16] exclusive", "float99 [2, 16] exclusive", "line 5, column 14: "},
+        Mistake{"float32 [2, 16] exclusive", "float32 [2, 1125899906842624] exclusive",
                 "line 5, column 22: "},
-        Mistake{"float32 [2, 16] alone", "float32 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1] alone",
+        Mistake{"float32 [2, 16] exclusive", "float32 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1] exclusive",
                 "line 5, column 22: "},
         Mistake{"blocked=8", "blocked=0", "expected at least 2 channels in a block"},
         Mistake{"value x#0", "value x#9999999", "the index 9999999 is too large"},
         Mistake{"value x#0 float32 [2, 16] @feed\n", "", "value x#0 is declared nowhere"},
         Mistake{"[f#6]} = tiny_add", "[f#6 float32 [2]]} = tiny_add", "value #6 is declared twice"},
         Mistake{"fetch [f#6", "fetch [g#6", "value #6 is \"g\" here and \"f\" before"},
-        Mistake{"alone @0]", "alone @b#2]", "is stored in itself"},
+        Mistake{"exclusive @0]", "exclusive @b#2]", "is stored in itself"},
         Mistake{"[8, 4]", "[8, 4 @8]", "expected an offset for each workspace or for none"},
         Mistake{"from [b#2]", "from [b#2, a#1]",
                 "a copy has one value on each side, found 1 and 2"},
