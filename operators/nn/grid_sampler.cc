@@ -55,13 +55,14 @@ class SamplingLoops {
   }
 
   void Forward(const T* x, const T* grid, T* output) const {
-    ForEachPart(grid, [&](int64_t n, int64_t first, int64_t count, const Taps& taps) {
+    ForEachPart(grid, [&](int64_t n, int64_t first, int64_t count, const Tap* taps) {
       for (int64_t c = 0; c < channels_; ++c) {
         const T* channel = x + (n * channels_ + c) * elements_;
         T* to = output + (n * channels_ + c) * places_ + first;
         for (int64_t p = 0; p < count; ++p) {
           T sum = 0;
-          taps.ForEach(p, [&](const Tap& tap, int) { sum += tap.weight * channel[tap.offset]; });
+          ForEachTap(taps + p * kTaps,
+                     [&](const Tap& tap) { sum += tap.weight * channel[tap.offset]; });
           to[p] = sum;
         }
       }
@@ -69,24 +70,24 @@ class SamplingLoops {
   }
 
   void BackwardToGrid(const T* x, const T* grid, const T* gradient, T* grid_gradient) const {
-    ForEachPart(grid, [&](int64_t n, int64_t first, int64_t count, const Taps& taps) {
-      // The derivative by the weight of each tap.
+    ForEachPart(grid, [&](int64_t n, int64_t first, int64_t count, const Tap* taps) {
+      // The slopes of a tap are the same in all channels, so the channels are added up before.
       T of_weights[kPlacesAtOnce * kTaps] = {};
       for (int64_t c = 0; c < channels_; ++c) {
         const T* channel = x + (n * channels_ + c) * elements_;
         const T* from = gradient + (n * channels_ + c) * places_ + first;
         for (int64_t p = 0; p < count; ++p) {
-          taps.ForEach(p, [&](const Tap& tap, int k) {
-            of_weights[p * kTaps + k] += from[p] * channel[tap.offset];
+          ForEachTap(taps + p * kTaps, [&](const Tap& tap) {
+            of_weights[&tap - taps] += from[p] * channel[tap.offset];
           });
         }
       }
       T* to = grid_gradient + (n * places_ + first) * kAxes;
       std::fill_n(to, count * kAxes, T{0});
       for (int64_t p = 0; p < count; ++p) {
-        taps.ForEach(p, [&](const Tap& tap, int k) {
+        ForEachTap(taps + p * kTaps, [&](const Tap& tap) {
           for (int i = 0; i < kAxes; ++i) {
-            to[p * kAxes + i] += tap.slopes[i] * of_weights[p * kTaps + k];
+            to[p * kAxes + i] += tap.slopes[i] * of_weights[&tap - taps];
           }
         });
       }
@@ -101,14 +102,14 @@ class SamplingLoops {
         const int64_t n = begin / channels_;
         const int64_t last = std::min(end, (n + 1) * channels_);
         for (int64_t first = 0; first < places_; first += kPlacesAtOnce) {
-          Taps taps;
-          const int64_t count = Locate(grid, n, first, &taps);
+          Tap taps[kPlacesAtOnce * kTaps];
+          const int64_t count = Locate(grid, n, first, taps);
           for (int64_t c = begin; c < last; ++c) {
             T* channel = x_gradient + c * elements_;
             const T* from = gradient + c * places_ + first;
             for (int64_t p = 0; p < count; ++p) {
-              taps.ForEach(
-                  p, [&](const Tap& tap, int) { channel[tap.offset] += tap.weight * from[p]; });
+              ForEachTap(taps + p * kTaps,
+                         [&](const Tap& tap) { channel[tap.offset] += tap.weight * from[p]; });
             }
           }
         }
@@ -121,33 +122,18 @@ class SamplingLoops {
   using Tap = PlaceTap<T, kAxes>;
   static constexpr int kTaps = TapsOf(kMode, kAxes);
 
-  // The taps of a few places.
-  struct Taps {
-    // Calls visit(tap, k) for each tap k of a place that is an element of X.
-    template <typename Visit>
-    void ForEach(int64_t place, const Visit& visit) const {
-      const Tap* of_place = taps + place * kTaps;
-      if (are_inside[place]) {
-        for (int k = 0; k < kTaps; ++k) visit(of_place[k], k);
-        return;
-      }
-      for (int k = 0; k < kTaps; ++k) {
-        if (of_place[k].offset >= 0) visit(of_place[k], k);
-      }
+  template <typename Visit>
+  static void ForEachTap(const Tap* taps, const Visit& visit) {
+    for (int k = 0; k < kTaps; ++k) {
+      if (taps[k].offset >= 0) visit(taps[k]);
     }
-
-    Tap taps[kPlacesAtOnce * kTaps];
-    bool are_inside[kPlacesAtOnce];  // all taps of a place
-  };
+  }
 
   // Sets the taps of the places of image n from `first` on, and returns how many places these are.
-  int64_t Locate(const T* grid, int64_t n, int64_t first, Taps* taps) const {
+  int64_t Locate(const T* grid, int64_t n, int64_t first, Tap* taps) const {
     const int64_t count = std::min(kPlacesAtOnce, places_ - first);
     for (int64_t p = 0; p < count; ++p) {
-      Tap* of_place = taps->taps + p * kTaps;
-      axes_.template Locate<kMode>(grid + (n * places_ + first + p) * kAxes, of_place);
-      taps->are_inside[p] =
-          std::all_of(of_place, of_place + kTaps, [](const Tap& tap) { return tap.offset >= 0; });
+      axes_.template Locate<kMode>(grid + (n * places_ + first + p) * kAxes, taps + p * kTaps);
     }
     return count;
   }
@@ -160,9 +146,9 @@ class SamplingLoops {
     ParallelFor(batch_ * parts, GrainOf(kPlacesAtOnce * kTaps * (channels_ + kWorkOfTap)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t part = begin; part < end; ++part) {
-                    Taps taps;
+                    Tap taps[kPlacesAtOnce * kTaps];
                     const int64_t first = part % parts * kPlacesAtOnce;
-                    const int64_t count = Locate(grid, part / parts, first, &taps);
+                    const int64_t count = Locate(grid, part / parts, first, taps);
                     visit(part / parts, first, count, taps);
                   }
                 });
