@@ -50,8 +50,8 @@ struct BoundProgram::Binding {
     const Turn turn(*state->mutex);
     SKIFF_ENFORCE(
         is_current(), kFailedPrecondition,
-        "the scope's storage has moved since Bind (a variable was set, loaded or erased), or a run "
-        "has failed while kernels were bound to memory: bind again");
+        "the scope's storage has moved since Bind (a variable was set, loaded or erased): "
+        "bind again");
     has_fetched = false;
     const auto last = RunSegments(prepared, fetches, &state->plans, run_one);
     if (last != prepared) {

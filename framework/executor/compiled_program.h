@@ -21,14 +21,13 @@ struct CompiledState;
 }  // namespace internal
 
 // A program with its feeds and fetches bound to storage, on a plan of its own. Copies share it.
-// When the scope's storage has moved (a variable was set, loaded or erased), or a run has failed
-// while kernels were bound to memory, a step throws an Error (kFailedPrecondition) that says so,
-// and the caller binds again. All programs bound by a compiled program share an arena, since only
-// one runs at a time. A bound program has the feeds and fetches of its last caller, so threads that
-// share it must take turns themselves.
+// When the scope's storage has moved (a variable was set, loaded or erased), a step throws an Error
+// (kFailedPrecondition) that says so, and the caller binds again. All programs bound by a compiled
+// program share an arena, since only one runs at a time. A bound program has the feeds and fetches
+// of its last caller, so threads that share it must take turns themselves.
 class BoundProgram {
  public:
-  // Returns whether steps can run: false once the caller has to bind again.
+  // Returns false once the scope's storage has moved.
   bool is_current() const;
   // Makes steps read these tensors from now on and returns true, if the plan serves them: feeds of
   // the same names in the same order, dtypes and shapes. Ragged feeds may have other rows and LoDs,
