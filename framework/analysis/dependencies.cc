@@ -18,6 +18,10 @@ namespace {
 
 constexpr size_t kNobody = static_cast<size_t>(-1);
 
+bool IsCollective(const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kOp && instruction.def->collective;
+}
+
 class DependencyFinder {
  public:
   explicit DependencyFinder(const Plan& plan)
@@ -26,6 +30,7 @@ class DependencyFinder {
   std::vector<std::vector<size_t>> Find() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       AddBarrier(i);
+      AddCollective(i);
       AddStorageUses(i);
       AddChecks(i);
     }
@@ -55,6 +60,12 @@ class DependencyFinder {
       Add(i, earlier);
     }
     barrier_ = i;
+  }
+
+  void AddCollective(size_t i) {
+    if (!IsCollective(plan_.instructions[i])) return;
+    Add(i, collective_);
+    collective_ = i;
   }
 
   void AddStorageUses(size_t i) {
@@ -109,6 +120,7 @@ class DependencyFinder {
   ValueTable<Use> uses_;
   std::unordered_map<std::string_view, Use> scope_uses_;
   size_t barrier_ = kNobody;
+  size_t collective_ = kNobody;
   size_t check_ = kNobody;
   std::vector<size_t> scope_writers_;  // since the last check
 };
@@ -150,6 +162,10 @@ bool MustStay(const Instruction& instruction) {
   return instruction.kind == InstructionKind::kOp &&
          (instruction.def->has_side_effect || !instruction.op->SubBlocks().empty() ||
           TakesElements(instruction));
+}
+
+bool MustRunOnce(const Instruction& instruction) {
+  return MustStay(instruction) || IsCollective(instruction);
 }
 
 std::vector<std::vector<size_t>> Dependencies(const Plan& plan) {

@@ -17,15 +17,20 @@ bool ChecksData(const Instruction& instruction);
 // a body on a device has no op that does.
 bool MayNoteFault(const Instruction& instruction);
 
-// Returns whether the instruction, or one in the body, has a side effect. It then may not be
-// dropped or run twice, and no instruction may move past it.
+// Returns whether the instruction, or one in the body, has a side effect. No instruction may then
+// move past it.
 bool MustStay(const Instruction& instruction);
+
+// Returns whether the instruction may be neither dropped nor run twice: it must stay, or it is
+// collective (OpDef::collective).
+bool MustRunOnce(const Instruction& instruction);
 
 // Returns, for each instruction, the instructions that must stay before it. All orders that respect
 // this compute the same results and, if an instruction throws, leave the same values in the scope:
 // - A reader of data stays after its writer, and before the next writer of the same storage. Writes
 //   of one storage keep their order, and scope values of one name share storage.
 // - No instruction moves past one that MustStay.
+// - Collective instructions keep their order.
 // - Instructions that check data keep their order, so the same instruction rejects first. No
 //   instruction that writes the scope moves past them.
 //

@@ -10,6 +10,7 @@
 
 #include "framework/analysis/verifier.h"
 #include "framework/base/error.h"
+#include "framework/comm/communicator.h"
 #include "framework/executor/compile_option_checks.h"
 #include "framework/executor/compiled_state.h"
 #include "framework/executor/plan_sources.h"
@@ -24,6 +25,16 @@ namespace {
 bool HasOptimizerOps(const Program& program) {
   return std::ranges::any_of(program.root()->ops(),
                              [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
+}
+
+// Returns the options of passes, with the passes that several ranks need.
+PipelineOptions WithPassesForRanks(const CompileOptions& options) {
+  PipelineOptions passes = options.passes;
+  const std::shared_ptr<Communicator>& communicator = options.data_parallel.communicator;
+  if (communicator != nullptr && communicator->world().size > 1) {
+    passes.also.emplace_back("data_parallel");
+  }
+  return passes;
 }
 
 // Errors name an op by its place in the user's program, so the places are noted before passes move
@@ -92,7 +103,8 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
                          .link = own.link,
                          .arena = std::make_shared<SharedArena>(own.link)};
   std::vector<PassReport> reports =
-      RunProgramPasses(*own.registry, own.place.kind, compiled.get(), options.passes);
+      RunProgramPasses({*own.registry, options.data_parallel}, own.place.kind, compiled.get(),
+                       WithPassesForRanks(options));
 // A pass must keep a sound program sound. Programs that had findings before aren't held against it.
 #ifndef NDEBUG
   if (VerifyProgram(*own.registry, program).empty()) CheckProgram(*own.registry, *compiled);

@@ -26,6 +26,7 @@ PreparedPlan::Inputs InputsOfPlan(const PlanSources& sources, const PlanRequest&
           .rows_vary = request.rows_vary,
           .math = sources.options.math,
           .trains = sources.trains,
+          .data_parallel = sources.options.data_parallel,
           .poison_dead_memory = sources.options.memory.poison_dead_memory,
           .graphs = sources.options.graphs};
 }

@@ -75,7 +75,7 @@ class Scratch {
 bool MayEvaluate(const OpContext& context) {
   const OpDef& def = context.def();
   // Half has kernels only where a plan widens it, and gives no attributes.
-  bool may = !HalfOfArguments(context) && !def.random && !def.has_side_effect &&
+  bool may = !HalfOfArguments(context) && !def.random && !def.has_side_effect && !def.collective &&
              def.block == nullptr && !def.sets_rows;
   ForEachArgument(context.op(), def.inputs, &Op::Input, [&](const SlotDef& slot, size_t i) {
     const TensorMeta& meta = context.inputs()[i];

@@ -24,6 +24,8 @@
 
 namespace skiff {
 
+class Communicator;
+
 // The arguments of a prepared kernel. Indices are those of OpContext::InputIndex and OutputIndex.
 class KernelContext {
  public:
@@ -46,6 +48,8 @@ class KernelContext {
   const uint64_t* step = nullptr;
   const uint64_t* device_step = nullptr;  // RandomKey::device_step
   uint64_t op_id = 0;
+  // Of the place of the kernel, for the kernels of collective ops. nullptr: there is one rank.
+  Communicator* communicator = nullptr;
   // On a device, in its memory: where the kernel notes the first element that it refuses
   // (DataFaultWord). Holds kNoDataFault before each run.
   uint64_t* fault = nullptr;

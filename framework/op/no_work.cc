@@ -26,7 +26,8 @@ bool MayRefuseData(const OpContext& context) {
 
 bool HasNoWork(const OpContext& context) {
   const Op& op = context.op();
-  if (context.def().has_side_effect || !op.SubBlocks().empty() || MayRefuseData(context)) {
+  if (context.def().has_side_effect || context.def().collective || !op.SubBlocks().empty() ||
+      MayRefuseData(context)) {
     return false;
   }
   const std::vector<std::string> names = OutputOrder(context.def(), op);

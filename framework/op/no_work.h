@@ -9,7 +9,7 @@ namespace skiff {
 // false all the same if
 // - the op has no outputs: then the kernel reports that the output is missing;
 // - an output is an array of tensors;
-// - it has a side effect (OpDef::has_side_effect) or runs a block of ops;
+// - it has a side effect (OpDef::has_side_effect), is collective or runs a block of ops;
 // - it checks the data of an input (SlotDef::checks_data) that has elements: bad data must be an
 //   Error even then.
 // The shapes of the outputs must be those that InferOutputs has set.

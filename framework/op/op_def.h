@@ -210,6 +210,10 @@ struct OpDef {
   bool elementwise = false;
   bool random = false;           // draws numbers
   bool has_side_effect = false;  // must run even if its outputs aren't read
+  // Whether the op exchanges data with other ranks (KernelContext::communicator). It runs even if
+  // its outputs aren't read, once in each run of its block, and such ops keep their order, so that
+  // all ranks run them in one order. Other instructions may move past it.
+  bool collective = false;
   // Whether the op works on the host, whatever place the program has: it prints, or the outputs are
   // for the host.
   bool is_on_host = false;

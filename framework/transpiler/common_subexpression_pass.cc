@@ -90,7 +90,7 @@ class Merging {
 
   bool MayMerge(const Instruction& instruction) const {
     if (instruction.kind == InstructionKind::kLoop) return false;
-    if (instruction.def->random || MustStay(instruction)) return false;
+    if (instruction.def->random || MustRunOnce(instruction)) return false;
     return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
       // Another value changes what is stored there: a loop works on its copy of a variable.
       return !output || (ValueOf(output).storage == Storage::kArena && !ValueOf(output).alias_of &&

@@ -15,7 +15,7 @@ PassReport DeadCodePass::Apply(const PassContext&, Plan* plan) const {
   for (ValueId fetch : plan->fetches) needed[fetch] = true;
   std::vector<Instruction> kept;
   for (auto it = plan->instructions.rbegin(); it != plan->instructions.rend(); ++it) {
-    bool live = MustStay(*it);
+    bool live = MustRunOnce(*it);
     for (ValueId output : it->outputs) {
       if (!output) continue;
       live = live || needed[output] || (*plan)[output].storage == Storage::kScope;

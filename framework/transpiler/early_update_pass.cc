@@ -22,7 +22,7 @@ struct LastUse {
 
 }  // namespace
 
-PassReport EarlyUpdatePass::Apply(const OpRegistry& registry, Program* program) const {
+PassReport EarlyUpdatePass::Apply(const ProgramPassContext& context, Program* program) const {
   Block* block = program->root();
   const auto& ops = block->ops();
   // An op keeps its index as its key. A moved op takes the key of the op that it follows, and the
@@ -32,7 +32,7 @@ PassReport EarlyUpdatePass::Apply(const OpRegistry& registry, Program* program) 
   int64_t barrier = -1;
   int64_t moved = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const OpUses uses = UsesOf(registry, *block, i);
+    const OpUses uses = UsesOf(context.registry, *block, i);
     int64_t key = static_cast<int64_t>(i);
     // Only optimizer ops move. Moving others could make their results live longer.
     if (!uses.has_side_effect && (ops[i]->role() & kRoleOptimize) != 0) {

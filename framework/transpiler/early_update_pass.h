@@ -20,7 +20,7 @@ namespace skiff {
 class EarlyUpdatePass final : public ProgramPass {
  public:
   std::string_view name() const override { return "early_update"; }
-  PassReport Apply(const OpRegistry& registry, Program* program) const override;
+  PassReport Apply(const ProgramPassContext& context, Program* program) const override;
 };
 
 }  // namespace skiff

@@ -9,13 +9,13 @@
 
 namespace skiff {
 
-PassReport FlattenParametersPass::Apply(const OpRegistry& registry, Program* program) const {
+PassReport FlattenParametersPass::Apply(const ProgramPassContext& context, Program* program) const {
   int64_t parameters = 0;
   int64_t updates = 0;
   int64_t sums = 0;
   std::vector<std::string> alone;
   for (const auto& op : program->root()->ops()) {
-    const OpDef* def = registry.Find(op->type);
+    const OpDef* def = context.registry.Find(op->type);
     if (!TakesFlatLists(def)) continue;
     const std::vector<std::string>& names = op->Input(def->update->lists.front());
     const bool is_update = UpdatesParameters(*op);

@@ -98,8 +98,9 @@ class ElementwiseFusion {
   bool MayRunInBlocks(const Instruction& instruction) const {
     if (instruction.kind != InstructionKind::kOp) return false;
     const OpDef& def = *instruction.def;
-    return def.elementwise && !def.random && !def.data_dependent_shape && !MustStay(instruction) &&
-           context_.ForcedKernel(def.type).empty() && !ChecksData(instruction);
+    return def.elementwise && !def.random && !def.data_dependent_shape &&
+           !MustRunOnce(instruction) && context_.ForcedKernel(def.type).empty() &&
+           !ChecksData(instruction);
   }
 
   std::optional<Loop> LoopOf(const Instruction& instruction) const {

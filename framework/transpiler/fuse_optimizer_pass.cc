@@ -254,8 +254,8 @@ class Folding {
 
 }  // namespace
 
-PassReport FuseOptimizerPass::Apply(const OpRegistry& registry, Program* program) const {
-  return Folding(registry, program->root()).Run();
+PassReport FuseOptimizerPass::Apply(const ProgramPassContext& context, Program* program) const {
+  return Folding(context.registry, program->root()).Run();
 }
 
 }  // namespace skiff

@@ -27,7 +27,7 @@ class FuseOptimizerPass final : public ProgramPass {
  public:
   std::string_view name() const override { return "fuse_optimizer"; }
   std::string_view needs() const override { return "merge_optimizer"; }
-  PassReport Apply(const OpRegistry& registry, Program* program) const override;
+  PassReport Apply(const ProgramPassContext& context, Program* program) const override;
 };
 
 }  // namespace skiff

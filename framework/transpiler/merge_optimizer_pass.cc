@@ -330,8 +330,8 @@ class Merging {
 
 }  // namespace
 
-PassReport MergeOptimizerPass::Apply(const OpRegistry& registry, Program* program) const {
-  return Merging(registry, program->root()).Run();
+PassReport MergeOptimizerPass::Apply(const ProgramPassContext& context, Program* program) const {
+  return Merging(context.registry, program->root()).Run();
 }
 
 }  // namespace skiff

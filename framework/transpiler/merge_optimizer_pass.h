@@ -23,7 +23,7 @@ namespace skiff {
 class MergeOptimizerPass final : public ProgramPass {
  public:
   std::string_view name() const override { return "merge_optimizer"; }
-  PassReport Apply(const OpRegistry& registry, Program* program) const override;
+  PassReport Apply(const ProgramPassContext& context, Program* program) const override;
 };
 
 }  // namespace skiff

@@ -117,12 +117,12 @@ PipelineOptions ParsePasses(std::string_view text) {
   return options;
 }
 
-std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, PlaceKind place,
+std::vector<PassReport> RunProgramPasses(const ProgramPassContext& context, PlaceKind place,
                                          Program* program, const PipelineOptions& options) {
   CheckNames(options);
   return RunPasses(Select(ProgramPassNames(), DefaultProgramPasses(place), MakeProgramPass,
                           options.program_passes, options),
-                   registry, program, options.pass_limit, options.program_observer);
+                   context, program, options.pass_limit, options.program_observer);
 }
 
 std::vector<PassReport> RunPlanPasses(const PassContext& context, Plan* plan,

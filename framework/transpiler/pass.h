@@ -38,7 +38,7 @@ class Pass {
 class ProgramPass : public Pass {
  public:
   // Rewrites the program and returns a report. The caller sets PassReport::pass.
-  virtual PassReport Apply(const OpRegistry& registry, Program* program) const = 0;
+  virtual PassReport Apply(const ProgramPassContext& context, Program* program) const = 0;
 };
 
 class PlanPass : public Pass {
@@ -69,7 +69,7 @@ std::unique_ptr<PlanPass> MakePlanPass(std::string_view name);
 // for an unknown name in the options, an Error (kFailedPrecondition) for an order that breaks a
 // constraint (pass_order.h), and the Errors of passes. `place` is where the program will run.
 // RunPlanPasses marks values first (MarkNamedValues).
-std::vector<PassReport> RunProgramPasses(const OpRegistry& registry, PlaceKind place,
+std::vector<PassReport> RunProgramPasses(const ProgramPassContext& context, PlaceKind place,
                                          Program* program, const PipelineOptions& options = {});
 std::vector<PassReport> RunPlanPasses(const PassContext& context, Plan* plan,
                                       const PipelineOptions& options = {});

@@ -1,15 +1,28 @@
-// The options of plan passes.
+// The options of passes.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "framework/op/registry.h"
+#include "framework/transpiler/api/data_parallel_options.h"
 #include "framework/transpiler/api/pass_options.h"
 #include "framework/transpiler/memory_options.h"
 
 namespace skiff {
 
+// For program passes. Passes that need no option take a registry for it.
+struct ProgramPassContext {
+  ProgramPassContext(const OpRegistry& of_ops, DataParallelOptions of_ranks = {})
+      : registry(of_ops), data_parallel(std::move(of_ranks)) {}
+
+  // Must outlive the context.
+  const OpRegistry& registry;
+  DataParallelOptions data_parallel;
+};
+
+// For plan passes.
 struct PassContext {
   // Must outlive the context and the plan.
   const OpRegistry& registry;

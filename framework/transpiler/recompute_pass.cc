@@ -331,7 +331,7 @@ class Recomputation {
     if (is_copy) {
       return ValueOf(instruction.outputs[0]).storage == Storage::kArena;
     }
-    if (MustStay(instruction)) return false;
+    if (MustRunOnce(instruction)) return false;
     const std::vector<ValueId> state = RunningState(instruction);
     return std::ranges::all_of(instruction.outputs, [&](ValueId output) {
       return !output || ValueOf(output).storage == Storage::kArena ||

@@ -33,8 +33,8 @@ bool CanBeTriedOut(const OpContext& context) {
   };
   const bool is_ragged = std::ranges::any_of(context.inputs(), has_rows_of_its_own) ||
                          std::ranges::any_of(context.outputs(), has_rows_of_its_own);
-  return context.place().is_cpu() && !def.random && !def.has_side_effect && !checks_data &&
-         !is_ragged;
+  return context.place().is_cpu() && !def.random && !def.has_side_effect && !def.collective &&
+         !checks_data && !is_ragged;
 }
 
 const KernelDef* FindByName(const std::vector<const KernelDef*>& kernels, const std::string& name) {

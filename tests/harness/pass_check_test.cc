@@ -74,7 +74,7 @@ class RewritesProgram final : public ProgramPass {
       : rewrite_(std::move(rewrite)), tolerance_(tolerance) {}
   std::string_view name() const override { return "rewrites_program"; }
   double tolerance() const override { return tolerance_; }
-  PassReport Apply(const OpRegistry&, Program* program) const override {
+  PassReport Apply(const ProgramPassContext&, Program* program) const override {
     rewrite_(program);
     return {};
   }

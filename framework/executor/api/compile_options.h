@@ -7,6 +7,7 @@
 
 #include "framework/op/api/default_registry.h"
 #include "framework/op/math_mode.h"
+#include "framework/transpiler/api/data_parallel_options.h"
 #include "framework/transpiler/api/memory_options.h"
 #include "framework/transpiler/api/pass_options.h"
 
@@ -42,6 +43,8 @@ struct CompileOptions {
   // and cuDNN round factors to TF32, which is faster; the results then differ in the fourth digit.
   // Kernels of our own, and recurrent ops, ignore it, as the CPU does.
   MathMode math = MathMode::kFull;
+  // The ranks that run the program together.
+  DataParallelOptions data_parallel = {};
   // How often a `while` may run its block. Once more is an Error (kOutOfRange), since its condition
   // may never become false.
   int64_t max_loop_iterations = 10'000'000;

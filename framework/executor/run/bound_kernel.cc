@@ -34,6 +34,8 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
   }
   PlaceWorkspaces();
   context_.device_context = planned.place.is_cpu() ? &state->host : &state->device;
+  context_.communicator =
+      planned.place.is_cpu() ? state->host_communicator : state->device_communicator;
   context_.seed = &state->seed;
   context_.step = &state->step;
   if (!planned.place.is_cpu()) context_.device_step = state->device_step;

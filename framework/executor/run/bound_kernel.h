@@ -24,6 +24,9 @@ struct RunState {
   uint64_t seed = 0;
   uint64_t step = 0;
   const uint64_t* device_step = nullptr;  // RandomKey::device_step
+  // KernelContext::communicator of kernels on the CPU and on the device.
+  Communicator* host_communicator = nullptr;
+  Communicator* device_communicator = nullptr;
 };
 
 class BoundKernel {

@@ -11,6 +11,7 @@
 #include "framework/analysis/argument_places.h"
 #include "framework/analysis/memory_report.h"
 #include "framework/base/error.h"
+#include "framework/comm/communicator.h"
 #include "framework/executor/run/graph_launches.h"
 #include "framework/executor/run/loop_kernel.h"
 #include "framework/executor/storage/scope_overlap.h"
@@ -25,6 +26,10 @@ namespace {
 
 // A generation that no scope reaches.
 constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
+
+World WorldOf(const DataParallelOptions& options) {
+  return options.communicator == nullptr ? World() : options.communicator->world();
+}
 
 }  // namespace
 
@@ -44,6 +49,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       registry_(*inputs.registry),
       scope_(*inputs.scope),
       trains_(inputs.trains),
+      data_parallel_(inputs.data_parallel),
+      world_(WorldOf(data_parallel_)),
       link_(inputs.link),
       environment_{
           .registry = registry_,
@@ -56,7 +63,10 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       makes_graphs_(inputs.graphs && is_on_device()),
       arena_(inputs.arena),
       statistics_(inputs.statistics),
-      state_{.device = link_->context(), .seed = inputs.program->seed},
+      state_{.device = link_->context(),
+             .seed = inputs.program->seed,
+             .host_communicator = data_parallel_.communicator.get(),
+             .device_communicator = data_parallel_.device_communicator.get()},
       shapes_(*inputs.registry, plan_, inputs.counts) {
   SKIFF_ENFORCE(link_->place() == plan_.place, kInvalidArgument, "a plan on ", plan_.place,
                 " and a link to ", link_->place(), ": expected a link to the plan's place");
@@ -248,7 +258,8 @@ void PreparedPlan::StartRun() {
   FollowArena();
   fetches_->Make();
   if (first_op_ == 0) ClearArrays();
-  state_.step = static_cast<uint64_t>(*step_counter_);
+  // The counter counts the runs of all ranks, as if they ran one after the other.
+  state_.step = static_cast<uint64_t>(*step_counter_ + (trains_ ? world_.rank : 0));
   start_seconds_ = link_->WorkingSeconds();
   // Before the first kernel: these are the variables that may change before an op refuses its data.
   rollback_->Save();
@@ -403,7 +414,7 @@ void PreparedPlan::FinishRun(End end) {
   // Last, since nothing takes it back: once the persistables are visible and the step is counted,
   // the run has happened.
   values_->Reveal();
-  if (trains_ && is_last_segment_) ++*step_counter_;
+  if (trains_ && is_last_segment_) *step_counter_ += world_.size;
 }
 
 FeedList PreparedPlan::TakeCarried() {

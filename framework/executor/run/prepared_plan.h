@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/comm/world.h"
 #include "framework/executor/api/feed_list.h"
 #include "framework/executor/api/instruction_time.h"
 #include "framework/executor/api/plan_statistics.h"
@@ -30,6 +31,7 @@
 #include "framework/op/registry.h"
 #include "framework/plan/plan.h"
 #include "framework/tensor/scope.h"
+#include "framework/transpiler/api/data_parallel_options.h"
 
 namespace skiff {
 
@@ -55,6 +57,7 @@ class PreparedPlan {
     bool rows_vary = false;
     MathMode math = MathMode::kFull;  // CompileOptions::math
     bool trains = false;              // whether a run advances the step counter
+    DataParallelOptions data_parallel = {};
     bool poison_dead_memory = false;  // MemoryOptions::poison_dead_memory
     bool graphs = false;              // CompileOptions::graphs
   };
@@ -175,6 +178,8 @@ class PreparedPlan {
   const OpRegistry& registry_;
   Scope& scope_;
   const bool trains_;
+  const DataParallelOptions data_parallel_;
+  const World world_;  // of all ranks that run the program
   // Outlives everything in its stream: kernels, values and arenas.
   std::shared_ptr<DeviceLink> link_;
   const KernelEnvironment environment_;

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 class OwnProgramPass final : public ProgramPass {
  public:
   std::string_view name() const override { return "own"; }
-  PassReport Apply(const OpRegistry&, Program* program) const override {
+  PassReport Apply(const ProgramPassContext&, Program* program) const override {
     program->root()->RemoveOps(0, 1);
     return {.pass = {}, .changes = 1, .summary = "the first op removed"};
   }

@@ -1,0 +1,21 @@
+// The place of this rank among all ranks. A rank is a process, or a thread, that has a place to
+// compute on; all ranks of a training run the same program on different batches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace skiff {
+
+struct World {
+  int32_t rank = 0;  // 0 <= rank < size
+  int32_t size = 1;
+  int32_t local_rank = 0;  // among the ranks on this host
+  int32_t local_size = 1;
+  std::string host = {};  // the host's name; "" if there is one rank
+
+  // Returns the rank as messages name it: "rank 3 (host b)", or "rank 3" without a host.
+  std::string Text() const;
+};
+
+}  // namespace skiff

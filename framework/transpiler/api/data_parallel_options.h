@@ -1,0 +1,37 @@
+// How several ranks run a program together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace skiff {
+
+class Communicator;
+
+// The order in which the gradients of the ranks are added.
+enum class SumOrder {
+  kRanks,  // ((g0 + g1) + g2) + …: the bits are those of one process with gradient_merge
+  kFast,   // whatever order is fastest: the last bits may differ from run to run
+};
+
+// Parses "ranks" or "fast". Throws Error (kInvalidArgument) for any other name.
+SumOrder SumOrderFromName(const std::string& name);
+// Returns "ranks" or "fast".
+std::string SumOrderName(SumOrder order);
+
+struct DataParallelOptions {
+  // Connects the ranks on the CPU. nullptr: the program runs alone. With several ranks, the pass
+  // data_parallel runs, which sums gradients over the ranks.
+  std::shared_ptr<Communicator> communicator = {};
+  // Connects the devices of the ranks. nullptr: gradients on a device go through the CPU.
+  std::shared_ptr<Communicator> device_communicator = {};
+  SumOrder order = SumOrder::kRanks;
+  // A bucket is a list of gradients that are summed at once, and has at least so many bytes. 0:
+  // each gradient is summed alone.
+  int64_t bucket_bytes = int64_t{25} << 20;
+  // Whether each rank keeps, and updates by, only its part of the optimizer states (ZeRO-1).
+  bool shard_optimizer = false;
+};
+
+}  // namespace skiff
