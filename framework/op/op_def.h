@@ -126,6 +126,15 @@ struct UpdateRule {
   std::vector<Power> powers;
 };
 
+// How an op adds up the gradients of several runs, which make a round.
+struct AccumulationRule {
+  StaticText gradient;  // input slots
+  StaticText count;     // int64 [1]: the gradients of the round so far, with this run's
+  StaticText steps;     // an int64 attribute: the runs of a round
+  // The output slot with the sum of the round, whole once count >= steps.
+  StaticText sum;
+};
+
 // What an op does row by row, a row being an index of dim 0. It reads the inputs that aren't listed
 // here whole for each row.
 struct RowRule {
@@ -175,6 +184,11 @@ struct OpDef {
   // Pairs {input, output} in which the op updates statistics such as a running mean. When it does,
   // no other output depends on the input.
   std::vector<std::pair<StaticText, StaticText>> running_state;
+  // For such an op: dispensable float64 outputs, one for each pair, that take the moments of the
+  // batch. With momentum m, a float attribute, a statistic s becomes m · s + (1 - m) · moment.
+  // Where the moments are outputs, the statistics needn't be, and another op may update them.
+  std::vector<StaticText> batch_moments;
+  StaticText running_momentum;
   // Pairs {input, output} whose output is the input's elements, all or the first of them, in order,
   // in another shape. They are in `in_place`, too.
   std::vector<std::pair<StaticText, StaticText>> views;
@@ -194,6 +208,7 @@ struct OpDef {
   std::function<double(const Op&)> counts_by;
   // Set if the op updates parameters or their averages.
   std::optional<UpdateRule> update;
+  std::optional<AccumulationRule> accumulation;
   // Set if the op runs a block (loops and branches): how values enter and leave it.
   std::shared_ptr<const BlockRule> block;
   // Unset: nobody has decided, which counts as kHigh. An op whose precision isn't kNone takes half

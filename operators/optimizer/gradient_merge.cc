@@ -136,6 +136,9 @@ void RegisterGradientMerge(OpRegistry& registry) {
        .kernel_dtype_slot = "Accumulated",
        .in_place = {{"Accumulated", "AccumulatedOut"}},
        .update = UpdateRule{.lists = {"Accumulated", "Grad"}},
+       .accumulation =
+           AccumulationRule{
+               .gradient = "Grad", .count = "Count", .steps = "steps", .sum = "AccumulatedOut"},
        // The sums are float32 while gradients may be half: Infer knows.
        .precision = Precision::kNone});
   registry.AddCpuKernels<float, double>(

@@ -140,6 +140,8 @@ void RegisterGradientMergeRows(OpRegistry& registry) {
        .no_gradient_reason = "updates of parameters are not differentiated",
        .kernel_dtype_slot = "Accumulated",
        .in_place = {{"Accumulated", "AccumulatedOut"}, {"Touched", "TouchedOut"}},
+       .accumulation =
+           AccumulationRule{.gradient = "Grad", .count = "Count", .steps = "steps", .sum = "Out"},
        .precision = Precision::kNone});
   registry.AddSelectedRowsKernels<float, double>(
       "gradient_merge_rows", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
