@@ -1,8 +1,8 @@
 // Moves bytes between ranks.
 //
 // A communicator knows no formula: operators/collective makes sums and gathers of its messages.
-// There is one for memory on the CPU (MPI between processes, or threads of one process), and one
-// for each device (NCCL).
+// A communicator moves memory on the CPU (MPI between processes, or threads of one process) or on
+// a device (NCCL).
 //
 // All ranks call Exchange and Sum in the same order, with messages that fit each other.
 #pragma once

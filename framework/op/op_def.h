@@ -225,9 +225,10 @@ struct OpDef {
   bool elementwise = false;
   bool random = false;           // draws numbers
   bool has_side_effect = false;  // must run even if its outputs aren't read
-  // Whether the op exchanges data with other ranks (KernelContext::communicator). It runs even if
-  // its outputs aren't read, once in each run of its block, and such ops keep their order, so that
-  // all ranks run them in one order. Other instructions may move past it.
+  // Whether the op exchanges data with other ranks (KernelContext::communicator). The op runs even
+  // if its outputs aren't read, and just once in each run of its block. Collective ops keep their
+  // order, so all ranks run them in the same order. Other instructions may move past a collective
+  // op.
   bool collective = false;
   // Whether the op works on the host, whatever place the program has: it prints, or the outputs are
   // for the host.
