@@ -21,7 +21,9 @@ struct Options {
   bool finds_races = true;
   // Whether there are cuBLASLt and cuDNN: stand-ins (libraries/libraries.h).
   bool has_libraries = false;
-  // Bytes of the device's memory.
+  // How many devices there are, 1 to 16.
+  uint64_t devices = 2;
+  // Bytes of a device's memory.
   uint64_t memory_bytes = uint64_t{8} << 30;
 };
 
