@@ -33,6 +33,7 @@ PipelineOptions WithPassesForRanks(const CompileOptions& options) {
   const std::shared_ptr<Communicator>& communicator = options.data_parallel.communicator;
   if (communicator != nullptr && communicator->world().size > 1) {
     passes.also.emplace_back("data_parallel");
+    if (options.data_parallel.bucket_bytes > 0) passes.also.emplace_back("bucket_gradients");
   }
   return passes;
 }
