@@ -19,8 +19,8 @@ class UsePositions {
   // The block must outlive the object and must not change meanwhile. Throws what UsesOf throws.
   UsePositions(const OpRegistry& registry, const Block& block);
 
-  // Returns the first op after op `i` that op `i` must not move past, or kNever: an op with a side
-  // effect, an op that writes what op `i` reads, or an op that uses what op `i` writes.
+  // Returns the first op after op `i` that op `i` must not move past, or kNever. Such an op has a
+  // side effect, writes a variable that op `i` reads, or uses a variable that op `i` writes.
   size_t FirstConflict(size_t i) const;
 
  private:
