@@ -17,6 +17,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
 #include "framework/transpiler/pass.h"
+#include "memory/device.h"
 #include "memory/places.h"
 
 namespace skiff {
@@ -89,6 +90,8 @@ const Scope& Executor::scope() const { return *state().scope; }
 
 CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
   const State& own = this->state();
+  // Passes ask for kernels, and these ask the device's libraries.
+  const DeviceUse use = UsePlace(own.place);
   CheckCompileOptions(*own.registry, program, options);
   // Structure only: most shapes are known once there are feeds, and lowering checks them then.
   CheckProgram(*own.registry, program, {.structure_only = true});
