@@ -28,15 +28,25 @@ bool HasOptimizerOps(const Program& program) {
                              [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
 }
 
+bool HasRanks(const DataParallelOptions& options) {
+  return options.communicator != nullptr && options.communicator->world().size > 1;
+}
+
 // Returns the options of passes, with the passes that several ranks need.
 PipelineOptions WithPassesForRanks(const CompileOptions& options) {
   PipelineOptions passes = options.passes;
-  const std::shared_ptr<Communicator>& communicator = options.data_parallel.communicator;
-  if (communicator != nullptr && communicator->world().size > 1) {
-    passes.also.emplace_back("data_parallel");
-    if (options.data_parallel.bucket_bytes > 0) passes.also.emplace_back("bucket_gradients");
-  }
+  if (!HasRanks(options.data_parallel)) return passes;
+  passes.also.emplace_back("data_parallel");
+  if (options.data_parallel.bucket_bytes > 0) passes.also.emplace_back("bucket_gradients");
   return passes;
+}
+
+// Adds what the plans need to run collective ops with other ranks.
+void ConnectRanks(const DataParallelOptions& options, PlanSources* sources) {
+  if (!HasRanks(options)) return;
+  sources->agreement = std::make_shared<CollectiveAgreement>(options.communicator.get());
+  if (OverlapsCollectives(options, sources->place))
+    sources->comm = MakeCommLink(sources->link.get());
 }
 
 // Errors name an op by its place in the user's program, so the places are noted before passes move
@@ -106,6 +116,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
                          .trains = HasOptimizerOps(program),
                          .link = own.link,
                          .arena = std::make_shared<SharedArena>(own.link)};
+  ConnectRanks(options.data_parallel, &sources);
   std::vector<PassReport> reports =
       RunProgramPasses({*own.registry, options.data_parallel}, own.place.kind, compiled.get(),
                        WithPassesForRanks(options));

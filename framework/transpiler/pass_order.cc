@@ -80,6 +80,9 @@ constexpr PassOrder kOrders[] = {
     {"recompute", "fuse_elementwise", kMembersKeepArguments},
     {"fuse_elementwise", "order", "a fused instruction moves as one"},
 
+    {"order", "overlap_collectives", "it would move instructions away from where they wait"},
+    {"overlap_collectives", "memory_reuse", "it tells how long values live"},
+
     {"fuse_attention", "memory_reuse", kStorageIsShared},
     {"fuse_residual_layer_norm", "memory_reuse", kStorageIsShared},
     {"fuse_linear", "memory_reuse", kStorageIsShared},
