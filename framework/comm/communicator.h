@@ -53,7 +53,8 @@ class Communicator {
   //
   // Throws an Error (kIo) if a rank has ended or aborted, if a message has other bytes than its
   // receiver expects, and if there is no progress for the time limit of the communicator; the Error
-  // names the rank, the limit and the activity.
+  // names the ranks, the limit and the activity. Throws an Error (kInvalidArgument) for messages
+  // that a call can't have. After an Error (kIo), nothing but Abort and Check may be called.
   virtual void Exchange(std::span<const OutMessage> out, std::span<const InMessage> in,
                         DeviceStream* stream) = 0;
   // Replaces each of `count` numbers by its sum over all ranks. The library that moves the bytes
@@ -63,7 +64,8 @@ class Communicator {
   // dtypes.
   virtual void Sum(void* data, int64_t count, DType dtype, DeviceStream* stream) = 0;
 
-  // Throws the Error of Exchange if a rank has ended or aborted, or if work of a stream has failed.
+  // Throws if a rank has aborted, if Exchange or Sum has thrown before, and if work of a stream has
+  // failed.
   virtual void Check() = 0;
   // Ends the work of all ranks after a failure of this rank: calls of the other ranks throw, or
   // their processes end with a status other than 0. Prints `message` to stderr, behind Text() of
@@ -79,6 +81,8 @@ class Communicator {
  protected:
   // Returns " in ACTIVITY", or "" if there is none.
   std::string ActivityText() const;
+  // Prints `message` to stderr, behind Text() of the world.
+  void Report(const std::string& message) const noexcept;
   void CountSent(std::span<const OutMessage> out);
 
  private:

@@ -12,7 +12,7 @@ struct World {
   int32_t size = 1;
   int32_t local_rank = 0;  // among the ranks on this host
   int32_t local_size = 1;
-  std::string host = {};  // the host's name; "" if there is one rank
+  std::string host = {};  // the host's name; "" if all ranks are threads of a process
 
   // Returns the rank as messages name it: "rank 3 (host b)", or "rank 3" without a host.
   std::string Text() const;
