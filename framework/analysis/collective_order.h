@@ -24,7 +24,7 @@ class CollectiveAgreement {
 
   // Exchanges a hash of the order with all ranks, which must call it, too, unless an equal order
   // was checked before. Throws an Error (kFailedPrecondition) on all ranks that names the first
-  // instruction that differs, on rank 0 and on the first rank that differs from it. Throws the
+  // different instruction, as rank 0 and the first rank with another order have it. Throws the
   // Errors of Communicator::Exchange.
   void Check(const std::vector<std::string>& order);
 

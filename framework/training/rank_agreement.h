@@ -1,4 +1,4 @@
-// What ranks check together, so that all of them go on or all of them end.
+// Checks that all ranks make together, so that all ranks go on or all ranks end.
 #pragma once
 
 #include <optional>

@@ -14,9 +14,9 @@
 // sums and messages or with several streams of a communicator, and calls while a communicator is in
 // progress.
 //
-// What NCCL wouldn't notice is a failure of the process (failures.h): messages and sums of ranks
-// that don't fit each other, ranks that all wait for each other, calls of communicators that have
-// been destroyed or aborted. All operations of the communicator's ranks then end, and its state is
+// Mistakes that NCCL wouldn't notice are failures of the process (failures.h): messages and sums of
+// ranks don't fit each other, all ranks wait for each other, or a call uses a communicator after
+// its end. All operations of the communicator's ranks then end, and its state is
 // ncclInvalidUsage.
 #pragma once
 
