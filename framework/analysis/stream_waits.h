@@ -14,9 +14,9 @@ namespace skiff {
 bool HasCommunicationStream(const Plan& plan);
 
 // Returns Instruction::waits_for of each instruction: as few waits as are needed. An instruction of
-// the main stream waits for the instructions of the other stream that write what it reads, or read
-// or write what it overwrites. A collective instruction in the main stream waits for all of them,
-// since one thread at a time uses a communicator.
+// the main stream waits for the instructions of the other stream that write its inputs, or that use
+// storage which it overwrites. A collective instruction in the main stream waits for the whole
+// other stream, since only one thread at a time may use a communicator.
 std::vector<int32_t> StreamWaits(const Plan& plan);
 
 // Returns, for each instruction, the instruction from which on its work is known to be over: itself

@@ -35,7 +35,9 @@ bool HasRanks(const DataParallelOptions& options) {
 // Returns the options of passes, with the passes that several ranks need.
 PipelineOptions WithPassesForRanks(const CompileOptions& options) {
   PipelineOptions passes = options.passes;
-  if (HasRanks(options.data_parallel)) passes.also.emplace_back("data_parallel");
+  if (!HasRanks(options.data_parallel)) return passes;
+  passes.also.emplace_back("data_parallel");
+  if (options.data_parallel.bucket_bytes > 0) passes.also.emplace_back("bucket_gradients");
   return passes;
 }
 

@@ -52,6 +52,8 @@ class ArrayReader final : public Reader {
   }
 
  private:
+  int64_t PassOver(int64_t count) override { return reader_.Skip(count); }
+
   ArraySource source_;
   SampleReader reader_;
 };

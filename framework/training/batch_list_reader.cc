@@ -88,6 +88,12 @@ bool BatchListReader::Next(Batch* batch) {
   return true;
 }
 
+int64_t BatchListReader::PassOver(int64_t count) {
+  const int64_t passed = std::min(count, static_cast<int64_t>(batches_.size() - next_));
+  next_ += static_cast<size_t>(passed);
+  return passed;
+}
+
 ReaderState BatchListReader::state() const {
   return {{"epoch", std::to_string(epoch_)}, {"batch", std::to_string(next_)}};
 }

@@ -46,6 +46,8 @@ class BatchListReader : public Reader {
   virtual void Read(const Samples& samples, int64_t epoch, Batch* batch) const = 0;
 
  private:
+  int64_t PassOver(int64_t count) override;
+
   int64_t epoch_ = 0;
   std::vector<Samples> batches_;
   size_t next_ = 0;

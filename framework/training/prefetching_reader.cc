@@ -22,10 +22,12 @@ class PrefetchingReader::Thread {
 
   void StartEpoch(int64_t epoch);
   bool Next(Batch* batch);
+  int64_t Skip(int64_t count);
   void Restore(const ReaderState& state);
   const ReaderState& state() const { return state_; }
   int64_t batches_in_epoch() const { return batches_in_epoch_; }
   const std::vector<std::vector<FeedShape>>& batch_shapes() const { return batch_shapes_; }
+  int32_t ranks() const { return ranks_; }
 
  private:
   struct ReadBatch {
@@ -51,6 +53,7 @@ class PrefetchingReader::Thread {
   ReaderState state_;  // after the batch that Next returned last
   int64_t batches_in_epoch_ = 0;
   std::vector<std::vector<FeedShape>> batch_shapes_;
+  int32_t ranks_;
 
   std::thread thread_;
   std::mutex mutex_;
@@ -76,9 +79,11 @@ int64_t PrefetchingReader::batches_in_epoch() const { return thread_->batches_in
 std::vector<std::vector<FeedShape>> PrefetchingReader::batch_shapes() const {
   return thread_->batch_shapes();
 }
+int32_t PrefetchingReader::ranks() const { return thread_->ranks(); }
+int64_t PrefetchingReader::PassOver(int64_t count) { return thread_->Skip(count); }
 
 PrefetchingReader::Thread::Thread(std::unique_ptr<Reader> reader, int32_t batches)
-    : reader_(std::move(reader)), capacity_(batches) {
+    : reader_(std::move(reader)), capacity_(batches), ranks_(reader_->ranks()) {
   SKIFF_ENFORCE(batches >= 1, kInvalidArgument, "prefetch ", batches,
                 " batches: expected at least 1");
   batch_shapes_ = reader_->batch_shapes();
@@ -102,6 +107,16 @@ void PrefetchingReader::Thread::Restore(const ReaderState& state) {
   PutBack();
   reader_->Restore(state);
   Remember();
+}
+
+int64_t PrefetchingReader::Thread::Skip(int64_t count) {
+  StopThread();
+  PutBack();
+  is_ahead_ = true;  // an Error leaves the reader somewhere
+  const int64_t skipped = reader_->Skip(count);
+  is_ahead_ = false;
+  Remember();
+  return skipped;
 }
 
 bool PrefetchingReader::Thread::Next(Batch* batch) {

@@ -110,6 +110,12 @@ bool SampleReader::Next(Batch* batch) {
   return true;
 }
 
+int64_t SampleReader::PassOver(int64_t count) {
+  const int64_t passed = std::min(count, batches_in_epoch_ - batch_);
+  batch_ += passed;
+  return passed;
+}
+
 void SampleReader::ReadBatch(Batch* batch) {
   const int64_t first = batch_ * options_.batch_size;
   // Only the last batch of an epoch may be smaller.

@@ -34,6 +34,7 @@ class SampleReader final : public Reader {
   std::vector<std::vector<FeedShape>> batch_shapes() const override;
 
  private:
+  int64_t PassOver(int64_t count) override;
   std::vector<FeedShape> FeedsOf(int64_t batch_size) const;
   void GoTo(int64_t epoch, int64_t batch);
   void ReadBatch(Batch* batch);

@@ -69,6 +69,12 @@ bool StreamReader::Next(training::Batch* batch) {
   return true;
 }
 
+int64_t StreamReader::PassOver(int64_t count) {
+  const int64_t passed = std::min(count, batches_in_epoch() - next_);
+  next_ += passed;
+  return passed;
+}
+
 training::ReaderState StreamReader::state() const {
   return {{"epoch", std::to_string(epoch_)}, {"batch", std::to_string(next_)}};
 }

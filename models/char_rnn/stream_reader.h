@@ -43,6 +43,7 @@ class StreamReader final : public training::Reader {
   std::vector<std::vector<training::FeedShape>> batch_shapes() const override;
 
  private:
+  int64_t PassOver(int64_t count) override;
   std::vector<training::FeedShape> FeedsOf(int64_t steps) const;
   int64_t StepsOf(int64_t batch) const;
 

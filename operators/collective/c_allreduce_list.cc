@@ -7,23 +7,12 @@
 #include <memory>
 #include <utility>
 
-#include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/collective/kernels/all_reduce.h"
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/common/half.h"
 
 namespace skiff {
-namespace {
-
-void Infer(OpContext& context) {
-  SKIFF_ENFORCE(context.InputCount("X") > 0, kInvalidArgument,
-                "c_allreduce_list: no X, expected at least one");
-  InferSum(context);
-}
-
-}  // namespace
-
 void RegisterCAllreduceList(OpRegistry& registry) {
   OpDef def;
   def.type = "c_allreduce_list";
@@ -43,7 +32,7 @@ void RegisterCAllreduceList(OpRegistry& registry) {
                        .default_value = false,
                        .doc = "Asks for the tensors of X to be contiguous in memory; the result is "
                               "the same."});
-  def.infer = Infer;
+  def.infer = InferSum;
   def.precision = Precision::kNone;
   def.no_gradient_reason = "it sums gradients";
   def.kernel_dtype_slot = "X";

@@ -33,8 +33,8 @@ class CommLink {
   // `work` uses must stay until Finish or WaitQuietly.
   virtual void Issue(Work work, bool follows_main) = 0;
   // Makes the main stream's later work wait until the first `count` pieces of work since the last
-  // Finish or WaitQuietly have ended; on the CPU, waits. Throws what the first of them that has
-  // failed has thrown. No work after a failure runs. The host doesn't wait for a device, and hears
+  // Finish or WaitQuietly have ended; on the CPU, waits. Throws the Error of the first
+  // failed piece. No work after a failure runs. The host doesn't wait for a device, and hears
   // of its failures as of those of the main stream.
   virtual void Await(size_t count) = 0;
   // Await for all work, and then forgets it.

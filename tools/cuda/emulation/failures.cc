@@ -62,6 +62,10 @@ Options ReadOptions() {
       options.finds_races = value != 0;
     } else if (name == "has_libraries") {
       options.has_libraries = value != 0;
+    } else if (name == "has_nccl") {
+      options.has_nccl = value != 0;
+    } else if (name == "nccl_fails_at") {
+      options.nccl_fails_at = value;
     } else if (name == "devices") {
       options.devices = value;
     } else if (name == "memory_bytes") {
@@ -69,7 +73,7 @@ Options ReadOptions() {
     } else {
       Die("$SKIFF_CUDA_EMULATION: \"" + name +
           "\": expected seed, late_us, hides_memory, checks_accesses, finds_races, has_libraries, "
-          "devices or memory_bytes");
+          "has_nccl, nccl_fails_at, devices or memory_bytes");
     }
   }
   if (options.devices < 1 || options.devices > 16) {

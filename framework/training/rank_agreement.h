@@ -1,0 +1,36 @@
+// Checks that all ranks make together, so that all ranks go on or all ranks end.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "framework/comm/communicator.h"
+
+namespace skiff::training {
+
+// An Error that all ranks throw, with the same message. So one rank that prints it is enough, and
+// no rank has to abort.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Values that must be equal on all ranks, by name.
+using RankFacts = std::vector<std::pair<std::string, std::string>>;
+
+// Returns if the facts of all ranks are equal. Otherwise throws an AgreedError
+// (kFailedPrecondition) that names the first fact in which a rank differs from rank 0: "rank 3
+// (host b): batch_size is 32, rank 0: 64"; of values of several lines, the first line that differs.
+// Does nothing for nullptr. All ranks call it; throws what Exchange throws.
+void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts);
+
+// `error`: of this rank, if there was one. Returns if no rank has an Error. Otherwise throws an
+// AgreedError with the code and the message of the first Error, behind the text of its rank, unless
+// all ranks have the same message. For nullptr throws `error` itself. All ranks call it; throws
+// what Exchange throws.
+void ThrowErrorOfRanks(Communicator* communicator, const std::optional<Error>& error);
+
+}  // namespace skiff::training
