@@ -22,15 +22,10 @@ class CollectiveAgreement {
   explicit CollectiveAgreement(Communicator* communicator) : communicator_(*communicator) {}
 
 <<<<<<< HEAD
-  // Compares the order with those of all ranks, which must call it, too, unless an equal order was
-  // checked before. Throws an Error (kFailedPrecondition) on all ranks that names the first
-  // instruction that differs, of rank 0 and of the first rank that differs from it. Throws the
-=======
-  // Exchanges a hash of the order with all ranks, which must call it, too, unless an equal order
-  // was checked before. Throws an Error (kFailedPrecondition) on all ranks that names the first
-  // different instruction, as rank 0 and the first rank with another order have it. Throws the
->>>>>>> main
-  // Errors of Communicator::Exchange.
+  // Compares the order with the orders of all ranks, which must call it, too, unless an equal order
+  // was checked before. If two differ, throws an Error (kFailedPrecondition) on all ranks. It names
+  // rank 0, the first rank with another order, and the first line in which the two differ. Throws
+  // the Errors of Communicator::Exchange.
   void Check(const std::vector<std::string>& order);
 
  private:
