@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "memory/places.h"
+#include "tests/harness/case_op.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "tests/harness/case_op.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {

@@ -19,7 +19,7 @@ struct RankRun {
 };
 
 // Runs the op once on each rank, with the inputs of that rank. Drawn delays, from `seed`, are
-// between the messages. `settings` are those of each rank, but for the communicator. The op must be
+// between the messages. `settings` are those of each rank, and have no communicator. The op must be
 // legal; Errors of the run are in the result, and so are writes that the op mustn't do.
 inline RankRun RunOpOnRanks(const Op& op, const std::vector<NamedTensors>& inputs,
                             uint64_t seed = 1, const OpSettings& settings = {}) {

@@ -109,8 +109,8 @@ inline OpCase NormCase(const NormSpec& spec) {
   op_case.outputs = {
       {"Y", 1}, {"MeanOut", 1}, {"VarianceOut", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
   if (spec.moments) {
-    // Another op updates the running statistics by them.
-    op_case.outputs = {{"Y", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
+    // Another op updates the running statistics. The gradient of global statistics reads them.
+    if (!spec.global) op_case.outputs = {{"Y", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
     op_case.outputs.insert(op_case.outputs.end(), {{"BatchMean", 1}, {"BatchVariance", 1}});
   }
   op_case.gradients = {"X"};
