@@ -161,6 +161,8 @@ void RegisterCAllreduceRows(OpRegistry& registry) {
   def.no_gradient_reason = "it sums gradients";
   def.kernel_dtype_slot = "X";
   def.collective = true;
+  // The host must know how many rows a message has.
+  def.is_on_host = true;
   registry.Add(std::move(def));
   registry.AddSelectedRowsKernels<float, double>(
       "c_allreduce_rows", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {

@@ -166,6 +166,7 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
   context_.device_context = &device_;
   context_.seed = &seed_;
   context_.step = &step_;
+  context_.communicator = settings.communicator;
   context_.op_id = static_cast<uint64_t>(std::max<int64_t>(op.id, 0));
   kernel_->Bind(context_);
   Load(inputs, 0);

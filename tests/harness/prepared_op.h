@@ -33,6 +33,8 @@ struct OpSettings {
   // Whether later runs may have fewer rows.
   bool rows_vary = false;
   MathMode math = MathMode::kFull;
+  // Of the place, for a collective op; nullptr: there is one rank. It must outlive the runs.
+  Communicator* communicator = nullptr;
 };
 
 // Returns one meta per variable of InputOrder, with the given layouts. Throws Error for a variable

@@ -20,6 +20,8 @@ using ::testing::ElementsAreArray;
 // Ops with Precision::kNone that half wouldn't reach although a kernel reads floats: why they are
 // so all the same.
 const std::map<std::string, std::string> kRefuseHalf = {
+    {"c_allreduce_rows", "no gradient of selected rows is half"},
+    {"c_batch_norm_statistics", "neither running statistics nor moments are half"},
     {"check_finite_and_unscale", "its kernels of float32 read and write half, too"},
     {"gradient_merge_rows", "the sums are float32, and no gradient of selected rows is half"},
     {"linspace", "its attribute gives the dtype; Start and Stop are one number each"},
@@ -230,7 +232,7 @@ TEST(PrecisionRules, KeepStatisticsAndCellsInFloat32) {
   const std::map<std::string, std::vector<std::string>> expected = {
       {"batch_norm",
        {"Scale", "Bias", "Mean", "Variance", "MomentumTensor", "MeanOut", "VarianceOut",
-        "SavedMean", "SavedVariance"}},
+        "SavedMean", "SavedVariance", "BatchMean", "BatchVariance"}},
       {"bias_act", {}},
       {"bias_dropout_residual_layer_norm", {"LnScale", "LnBias", "Mean", "Variance"}},
       {"conv2d_batch_norm_act", {"Scale", "Bias", "Mean", "Variance"}},

@@ -19,7 +19,8 @@ struct NormSpec {
   bool unchanged = false;  // expected to pass X on
   bool scale = true;
   bool bias = true;
-  double offset = 0;  // of X
+  bool moments = false;  // whether BatchMean and BatchVariance are outputs
+  double offset = 0;     // of X
   double momentum = 0.9f;
   double epsilon = 1e-5f;
   double momentum_tensor = -1;  // none
@@ -57,6 +58,12 @@ inline Arrays NormReference(const NormSpec& spec, const Arrays& inputs) {
   Array variance_out = old_variance;
   Array saved_mean = Zeros(old_mean.shape);
   Array saved_variance = Zeros(old_mean.shape);
+  std::vector<double> batch_mean(channels, 0.0);
+  std::vector<double> batch_variance(channels, -1.0);
+  if (!spec.global && !spec.unchanged) {
+    batch_mean = mean;
+    batch_variance = variance;
+  }
   for (size_t c = 0; c < channels && !spec.unchanged; ++c) {
     if (spec.global) {
       mean[c] = old_mean.values[c];
@@ -78,7 +85,9 @@ inline Arrays NormReference(const NormSpec& spec, const Arrays& inputs) {
           {"MeanOut", {std::move(mean_out)}},
           {"VarianceOut", {std::move(variance_out)}},
           {"SavedMean", {std::move(saved_mean)}},
-          {"SavedVariance", {std::move(saved_variance)}}};
+          {"SavedVariance", {std::move(saved_variance)}},
+          {"BatchMean", {Values(old_mean.shape, batch_mean, DType::kFloat64)}},
+          {"BatchVariance", {Values(old_mean.shape, batch_variance, DType::kFloat64)}}};
 }
 
 // Of batch_norm.
@@ -99,6 +108,11 @@ inline OpCase NormCase(const NormSpec& spec) {
   op_case.reference = [spec](const Arrays& inputs) { return NormReference(spec, inputs); };
   op_case.outputs = {
       {"Y", 1}, {"MeanOut", 1}, {"VarianceOut", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
+  if (spec.moments) {
+    // Another op updates the running statistics. The gradient of global statistics reads them.
+    if (!spec.global) op_case.outputs = {{"Y", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
+    op_case.outputs.insert(op_case.outputs.end(), {{"BatchMean", 1}, {"BatchVariance", 1}});
+  }
   op_case.gradients = {"X"};
   if (spec.scale) op_case.gradients.push_back("Scale");
   if (spec.bias) op_case.gradients.push_back("Bias");

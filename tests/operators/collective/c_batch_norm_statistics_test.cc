@@ -1,0 +1,126 @@
+// c_batch_norm_statistics on several ranks: the bits of batch_norm on one rank that has the batches
+// of all ranks, one after the other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/base/error.h"
+#include "tests/harness/case_op.h"
+#include "tests/operators/collective/rank_run.h"
+
+namespace skiff::harness {
+namespace {
+
+using ::testing::Each;
+using ::testing::IsEmpty;
+
+// The layers have these channels and momentums; the last one sees a single value of each channel.
+const std::vector<int64_t> kChannels = {7, 64, 1, 20'000};
+const std::vector<float> kMomentums = {0.9f, 0.75f, 0.5f, 0.999f};
+constexpr size_t kLayers = 4;
+
+Tensor Drawn(const Shape& shape, uint64_t seed, double low = -1, double high = 1) {
+  return ToTensor(Uniform(shape, seed, low, high), DType::kFloat32);
+}
+
+// Returns the batch of a layer on a rank. Rank 1 has a single value of each channel in layer 0,
+// which has no variance: its statistics then stay.
+Tensor XOf(size_t layer, size_t rank) {
+  const int64_t rows = layer == 0 && rank == 1 ? 1 : 2 + static_cast<int64_t>(rank);
+  return Drawn({rows, kChannels[layer]}, 10 * layer + rank, -2, 3);
+}
+
+NamedTensors FirstStatistics() {
+  NamedTensors state;
+  for (size_t layer = 0; layer < kLayers; ++layer) {
+    state[VariableName("Mean", layer)] = Drawn({kChannels[layer]}, layer);
+    state[VariableName("Variance", layer)] = Drawn({kChannels[layer]}, 99 + layer, 0.5, 2);
+  }
+  return state;
+}
+
+// Runs the batch_norm of a layer. Its outputs are MeanOut and VarianceOut, or BatchMean and
+// BatchVariance.
+NamedTensors RunBatchNorm(const NamedTensors& state, size_t layer, size_t rank, bool moments) {
+  Op op("batch_norm");
+  op.SetInput("X", {"x"}).SetInput("Mean", {"mean"}).SetInput("Variance", {"variance"});
+  op.SetOutput("Y", {"y"}).SetAttr("momentum", kMomentums[layer]);
+  op.SetOutput(moments ? "BatchMean" : "MeanOut", {"first"});
+  op.SetOutput(moments ? "BatchVariance" : "VarianceOut", {"second"});
+  PreparedOp prepared(DefaultOpRegistry(), op,
+                      {{"x", XOf(layer, rank)},
+                       {"mean", state.at(VariableName("Mean", layer))},
+                       {"variance", state.at(VariableName("Variance", layer))}});
+  prepared.Run();
+  return prepared.Outputs();
+}
+
+// Returns the statistics after the batches of all ranks in turn.
+NamedTensors UpdatedInTurn(size_t ranks) {
+  NamedTensors state = FirstStatistics();
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    for (size_t layer = 0; layer < kLayers; ++layer) {
+      const NamedTensors outputs = RunBatchNorm(state, layer, rank, false);
+      state[VariableName("Mean", layer)] = outputs.at("first");
+      state[VariableName("Variance", layer)] = outputs.at("second");
+    }
+  }
+  return state;
+}
+
+Op StatisticsOp() {
+  Op op("c_batch_norm_statistics");
+  for (const std::string slot :
+       {"Mean", "Variance", "BatchMean", "BatchVariance", "MeanOut", "VarianceOut"}) {
+    std::vector<std::string> names;
+    for (size_t layer = 0; layer < kLayers; ++layer) names.push_back(VariableName(slot, layer));
+    const bool is_output = slot.ends_with("Out");
+    is_output ? op.SetOutput(slot, names) : op.SetInput(slot, names);
+  }
+  op.SetAttr("momentum", kMomentums);
+  return op;
+}
+
+NamedTensors InputsOfRank(size_t rank) {
+  NamedTensors inputs = FirstStatistics();
+  for (size_t layer = 0; layer < kLayers; ++layer) {
+    const NamedTensors moments = RunBatchNorm(inputs, layer, rank, true);
+    inputs[VariableName("BatchMean", layer)] = moments.at("first");
+    inputs[VariableName("BatchVariance", layer)] = moments.at("second");
+  }
+  return inputs;
+}
+
+TEST(CBatchNormStatistics, UpdatesAsBatchNormDoesInTurn) {
+  VariablePairs in_place;
+  for (size_t layer = 0; layer < kLayers; ++layer) {
+    in_place.emplace_back(VariableName("Mean", layer), VariableName("MeanOut", layer));
+    in_place.emplace_back(VariableName("Variance", layer), VariableName("VarianceOut", layer));
+  }
+  // With so many ranks, the moments come in several pieces.
+  for (const size_t ranks : {1, 2, 3, 4, 5}) {
+    for (const VariablePairs& pairs : {VariablePairs(), in_place}) {
+      SCOPED_TRACE(StrCat(ranks, " ranks, in place: ", !pairs.empty()));
+      std::vector<NamedTensors> inputs;
+      for (size_t rank = 0; rank < ranks; ++rank) inputs.push_back(InputsOfRank(rank));
+      const RankRun run = RunOpOnRanks(StatisticsOp(), inputs, 1, {.in_place = pairs});
+      ASSERT_THAT(run.errors, Each(IsEmpty()));
+      const NamedTensors expected = UpdatedInTurn(ranks);
+      for (const NamedTensors& outputs : run.outputs) {
+        for (size_t layer = 0; layer < kLayers; ++layer) {
+          for (const std::string of : {"Mean", "Variance"}) {
+            EXPECT_TRUE(SameBits(outputs.at(VariableName(of + "Out", layer)),
+                                 expected.at(VariableName(of, layer))))
+                << of << " of layer " << layer;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skiff::harness

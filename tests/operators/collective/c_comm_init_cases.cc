@@ -1,0 +1,26 @@
+#include "tests/harness/op_case.h"
+
+namespace skiff::harness {
+
+void AddCCommInitCases(CaseList& cases) {
+  const auto nothing = [](const Arrays&) { return Arrays(); };
+  cases.push_back({.name = "alone",
+                   .type = "c_comm_init",
+                   .inputs = {{"X", {Values({0}, {}, DType::kUint8)}}},
+                   .attrs = {{"nranks", int32_t{1}}, {"rank", int32_t{0}}},
+                   .reference = nothing});
+  cases.push_back({.name = "devices",
+                   .type = "c_comm_init_all",
+                   .attrs = {{"devices", std::vector<int32_t>{0, 1}}},
+                   .reference = nothing});
+  cases.push_back({.name = "id",
+                   .type = "c_gen_nccl_id",
+                   .attrs = {{"endpoint", std::string("127.0.0.1:6175")}},
+                   .reference =
+                       [](const Arrays&) {
+                         return Arrays{{"Out", {Values({0}, {}, DType::kUint8)}}};
+                       },
+                   .outputs = {{"Out", 1}}});
+}
+
+}  // namespace skiff::harness
