@@ -10,6 +10,8 @@ packages=(
   libprotozero-dev libgoogle-glog-dev libgflags-dev libdnnl-dev libhwy-dev
   nlohmann-json3-dev libzip-dev zlib1g-dev libicu-dev libsentencepiece-dev
   libprotobuf-dev protobuf-compiler libonnx-dev
+  # ranks of MPI (framework/comm); without them, their plug-in isn't built
+  libopenmpi-dev openmpi-bin
   # the Python package and its tests
   python3-dev python3-numpy python3-venv python3-mypy pybind11-dev libdlpack-dev
   # tests and benchmarks

@@ -213,6 +213,13 @@ class Libraries(unittest.TestCase):
             self.assertIn(f"Library soname: [{name}.so.0.2]", dynamic)
             self.assertIn("[$ORIGIN]", dynamic)
 
+    def test_plugin_for_mpi_is_there_if_it_was_built(self):
+        plugin = PREFIX + "/lib/skiff/libskiff_mpi.so"
+        self.assertEqual(os.path.exists(plugin), os.path.exists("framework/comm/libskiff_mpi.so"))
+        if os.path.exists(plugin):
+            self.assertTrue(self.needed(plugin) & {"libmpi", "libmpich"})
+            self.assertIn(" T SkiffMpiPlugin\n", run(["nm", "-D", "--defined-only", plugin]))
+
     def test_shared_has_a_soname(self):
         self.assertIn("Library soname: [libskiff.so.0.2]", run(["readelf", "-d", self.SHARED]))
 

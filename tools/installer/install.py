@@ -106,6 +106,8 @@ def contents(installation):
         found[f"lib/{name}.so.{version}"] = ("file", library["shared"])
         found[f"lib/{name}.so.{abi_version}"] = ("link", f"{name}.so.{version}")
         found[f"lib/{name}.so"] = ("link", f"{name}.so.{abi_version}")
+    for plugin in installation["plugins"]:
+        found["lib/skiff/" + os.path.basename(plugin)] = ("file", plugin)
     for header in closure(installation["public_headers"], set(installation["headers"])):
         found["include/" + installed_name(header)] = ("text", installed_text(read(header)))
     for package in NOTICES + OTHER_NOTICES:
@@ -235,6 +237,9 @@ def install(prefix):
     for library in installation["libraries"]:
         for name in (f"{library['name']}.so.{installation['version']}", f"{library['name']}.a"):
             print(f"  lib/{name:<23} {mebibytes(os.path.join(prefix, 'lib', name))}")
+    for plugin in installation["plugins"]:
+        name = "skiff/" + os.path.basename(plugin)
+        print(f"  lib/{name:<23} {mebibytes(os.path.join(prefix, 'lib', name))}")
     print(f"  bin             {', '.join(sorted(installation['programs']))}")
     print(f"  share           licences, a repository for Bazel, the list of all {len(files) + 1} files ({MANIFEST})")
     if installation["compilation_mode"] != "opt":

@@ -28,6 +28,7 @@ def _installation_impl(ctx):
         public_headers = [h.short_path for h in public],
         headers = [h.short_path for h in headers],
         libraries = libraries,
+        plugins = [plugin.short_path for plugin in ctx.files.plugins],
         programs = {name: program.short_path for name, program in programs.items()},
         license = ctx.file.license.short_path,
         templates = {t.basename: t.short_path for t in ctx.files.templates},
@@ -35,7 +36,7 @@ def _installation_impl(ctx):
     out = ctx.actions.declare_file(ctx.label.name + ".json")
     ctx.actions.write(out, content)
     files = headers + programs.values() + archives + ctx.files.templates + ctx.files.libraries + \
-            ctx.files.shared_libraries + [out, ctx.file.license]
+            ctx.files.shared_libraries + ctx.files.plugins + [out, ctx.file.license]
     return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles(files = files))]
 
 installation = rule(
@@ -45,6 +46,8 @@ installation = rule(
         # Each library as a merged one, and in the same order as a shared one.
         "libraries": attr.label_list(providers = [LinkInfo]),
         "shared_libraries": attr.label_list(allow_files = True),
+        # Shared libraries that programs load while they run.
+        "plugins": attr.label_list(allow_files = True),
         # program -> the name that it gets
         "programs": attr.label_keyed_string_dict(),
         "license": attr.label(allow_single_file = True),
