@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+struct CUstream_st;  // a cudaStream_t points to one
+
 namespace skiff::nccl {
 
 inline constexpr int kOldestVersion =
@@ -27,7 +29,7 @@ inline constexpr int kBFloat16 = 9;  // ncclBfloat16
 
 inline constexpr int kSum = 0;  // ncclSum
 
-// ncclComm_t.
+// ncclComm_t. (The structure is NCCL's.)
 using Comm = struct ncclComm*;
 
 // ncclUniqueId.
@@ -54,10 +56,10 @@ using ErrorStringFunction = const char*(int result);
 using LastErrorFunction = const char*(Comm comm);
 using GroupFunction = int();
 using SendFunction = int(const void* data, size_t count, int type, int rank, Comm comm,
-                         struct CUstream_st* stream);
+                         CUstream_st* stream);
 using ReceiveFunction = int(void* data, size_t count, int type, int rank, Comm comm,
-                            struct CUstream_st* stream);
+                            CUstream_st* stream);
 using AllReduceFunction = int(const void* in, void* out, size_t count, int type, int operation,
-                              Comm comm, struct CUstream_st* stream);
+                              Comm comm, CUstream_st* stream);
 
 }  // namespace skiff::nccl

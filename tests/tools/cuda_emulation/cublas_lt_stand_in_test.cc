@@ -118,6 +118,15 @@ TEST(CublasLtStandIn, TakesTheTypesThatTheLibraryDocuments) {
             kDone);
 }
 
+TEST(CublasLtStandIn, RefusesHandlesOfAnotherDevice) {
+  const Described made = Describe({});
+  cublasLtMatmulHeuristicResult_t result{};
+  EXPECT_EQ(Choose(made, &result), kDone);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(Choose(made, &result), kInvalid);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
 TEST(CublasLtStandIn, RefusesOtherTypes) {
   EXPECT_EQ(AnswerTo({.b = CUDA_R_16F}), kUnsupported) << "A and B differ";
   EXPECT_EQ(AnswerTo({.c = CUDA_R_16F}), kUnsupported) << "C is the other half";

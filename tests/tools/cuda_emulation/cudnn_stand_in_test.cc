@@ -103,6 +103,25 @@ int StatusOf(const Settings& settings) {
   return Convolution(settings).Choose(&algorithms);
 }
 
+TEST(CudnnStandIn, RefusesHandlesAndStreamsOfAnotherDevice) {
+  const cudnn::Pointer handle = Make("cudnnCreate");
+  const auto set = [&](cudaStream_t stream) {
+    return Call<cudnn::SetStreamFunction>("cudnnSetStream", handle, stream);
+  };
+  std::vector<cudnn::Algorithm> algorithms;
+  const Convolution convolution({});
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(convolution.Choose(&algorithms), cudnn::kSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_EQ(convolution.Choose(&algorithms), kBadParam);
+  EXPECT_EQ(set(stream), kBadParam) << "the handle is the first device's";
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(set(stream), kBadParam) << "the stream is the second device's";
+  EXPECT_EQ(set(nullptr), cudnn::kSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 TEST(CudnnStandIn, WantsOneTypeOfAllTensors) {
   EXPECT_EQ(StatusOf({}), cudnn::kSuccess);
   EXPECT_EQ(StatusOf({.input = cudnn::kFloat16}), kBadParam);

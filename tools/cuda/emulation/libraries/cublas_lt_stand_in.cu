@@ -8,16 +8,26 @@
 #include <type_traits>
 
 #include "operators/common/half.h"
+#include "tools/cuda/emulation/devices.h"
 #include "tools/cuda/emulation/libraries/cublas_lt_stand_in.h"
 #include "tools/cuda/emulation/libraries/live_objects.h"
 #include "tools/cuda/emulation/libraries/tensor_core_factor.cuh"
+#include "tools/cuda/emulation/streams.h"
 
 namespace skiff::cuda_emulation {
 namespace {
 
 // ---- handles and descriptors
 
-struct Context {};
+struct Context {
+  int device = CurrentDevice();
+};
+
+// Whether there is such a context, on the current device.
+bool IsContext(const void* handle) {
+  const auto found = LiveObjects<Context>::Get(handle);
+  return found && found->device == CurrentDevice();
+}
 
 struct Product {
   cublasComputeType_t compute;
@@ -294,8 +304,7 @@ cublasStatus_t Choose(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
                       int requested, cublasLtMatmulHeuristicResult_t* results, int* count) {
   constexpr uint64_t kWorkspaceBytes = 1040;
   const auto wishes = LiveObjects<Preference>::Get(preference);
-  if (!LiveObjects<Context>::Get(handle) || !wishes || requested < 1 || results == nullptr ||
-      count == nullptr) {
+  if (!IsContext(handle) || !wishes || requested < 1 || results == nullptr || count == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   ProductSizes sizes;
@@ -397,8 +406,8 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, c
   const cublasStatus_t status = SizesOf(product, a_layout, b_layout, c_layout, d_layout, &sizes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   // The library would look for one now, with a workspace of its own choice.
-  if (!LiveObjects<Context>::Get(handle) || algorithm == nullptr || alpha == nullptr ||
-      beta == nullptr) {
+  if (!IsContext(handle) || DeviceOfStream(stream) != CurrentDevice() || algorithm == nullptr ||
+      alpha == nullptr || beta == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   Algorithm chosen;

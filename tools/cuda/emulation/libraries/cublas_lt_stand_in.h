@@ -7,7 +7,8 @@
 //   CUBLAS_COMPUTE_32F            float32       half       the same half, or float32
 //   CUBLAS_COMPUTE_32F_FAST_TF32  float32       float32    float32; A and B are rounded
 //
-// It refuses (CUBLAS_STATUS_INVALID_VALUE) handles and descriptors that aren't alive; sizes,
+// It refuses (CUBLAS_STATUS_INVALID_VALUE) handles and descriptors that aren't alive; handles and
+// streams of another device than the current one; sizes,
 // batches and types that don't fit each other; a leading dimension below the rows; an algorithm
 // that wasn't chosen for this product; a workspace that is smaller than it asked for, or not
 // at a multiple of 256 bytes; matrices, and a bias, at addresses that aren't multiples of the

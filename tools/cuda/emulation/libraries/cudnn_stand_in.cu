@@ -10,9 +10,11 @@
 
 #include "operators/common/half.h"
 #include "operators/common/libraries/cudnn_declarations.h"
+#include "tools/cuda/emulation/devices.h"
 #include "tools/cuda/emulation/libraries/cudnn_stand_in.h"
 #include "tools/cuda/emulation/libraries/live_objects.h"
 #include "tools/cuda/emulation/libraries/tensor_core_factor.cuh"
+#include "tools/cuda/emulation/streams.h"
 
 namespace skiff::cuda_emulation {
 namespace {
@@ -61,6 +63,7 @@ const char* ErrorString(int status) {
 // ---- handles and descriptors
 
 struct Handle {
+  int device = CurrentDevice();
   std::optional<cudaStream_t> stream;
 };
 
@@ -104,7 +107,14 @@ int Set(Pointer pointer, const Change& change) {
   return StatusOf(LiveObjects<Object>::Set(pointer, change));
 }
 
+// Whether there is such a handle, of the current device.
+bool IsHandle(Pointer handle) {
+  const auto found = LiveObjects<Handle>::Get(handle);
+  return found && found->device == CurrentDevice();
+}
+
 int SetStream(Pointer handle, cudaStream_t stream) {
+  if (!IsHandle(handle) || DeviceOfStream(stream) != CurrentDevice()) return kBadParam;
   return Set<Handle>(handle, [stream](Handle* found) { found->stream = stream; });
 }
 
@@ -451,8 +461,7 @@ bool MayRun(Pass pass, const ConvolutionSizes& sizes, const Algorithm& algorithm
 template <Pass kPass>
 int Choose(Pointer handle, Pointer first, Pointer second, Pointer convolution, Pointer result,
            int requested, int* found, Algorithm* algorithms) {
-  if (!LiveObjects<Handle>::Get(handle) || requested < 1 || found == nullptr ||
-      algorithms == nullptr) {
+  if (!IsHandle(handle) || requested < 1 || found == nullptr || algorithms == nullptr) {
     return kBadParam;
   }
   ConvolutionSizes sizes;
@@ -469,7 +478,7 @@ int Choose(Pointer handle, Pointer first, Pointer second, Pointer convolution, P
 template <Pass kPass>
 int WorkspaceBytes(Pointer handle, Pointer first, Pointer second, Pointer convolution,
                    Pointer result, int number, size_t* bytes) {
-  if (!LiveObjects<Handle>::Get(handle) || bytes == nullptr) return kBadParam;
+  if (!IsHandle(handle) || bytes == nullptr) return kBadParam;
   ConvolutionSizes sizes;
   const int status = SizesOf(OperandsOf(kPass, first, second, result), convolution, &sizes);
   if (status != kSuccess) return status;
@@ -686,8 +695,8 @@ int RunPass(Pointer handle, const void* alpha, Pointer first_descriptor, const v
             void* workspace, size_t bytes, const void* beta, Pointer result_descriptor,
             void* result) {
   const std::optional<Handle> found = LiveObjects<Handle>::Get(handle);
-  if (!found || !found->stream || alpha == nullptr || beta == nullptr || first == nullptr ||
-      second == nullptr || result == nullptr) {
+  if (!IsHandle(handle) || !found->stream || alpha == nullptr || beta == nullptr ||
+      first == nullptr || second == nullptr || result == nullptr) {
     return kBadParam;
   }
   ConvolutionSizes sizes;

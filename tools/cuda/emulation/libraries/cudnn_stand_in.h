@@ -3,7 +3,8 @@
 // of which is given twice.
 //
 // It refuses calls that cuDNN's documentation doesn't allow: handles and descriptors that are null,
-// destroyed, never set or of another kind; sizes or types that don't fit each other; algorithms not
+// destroyed, never set or of another kind; handles and streams of another device than the current
+// one; sizes or types that don't fit each other; algorithms not
 // offered for these sizes; numbers at odd addresses; a workspace that is smaller than stated. It
 // also refuses calls that cuDNN takes and Skiff mustn't make: a math type other than
 // CUDNN_TENSOR_OP_MATH or, for float32, CUDNN_FMA_MATH; a run before cudnnSetStream; a workspace

@@ -8,20 +8,22 @@
 #include "framework/base/shared_library.h"
 #include "tools/cuda/emulation/libraries/cublas_lt_stand_in.h"
 #include "tools/cuda/emulation/libraries/cudnn_stand_in.h"
+#include "tools/cuda/emulation/libraries/nccl_stand_in.h"
 #include "tools/cuda/emulation/options.h"
 
 namespace skiff::cuda_emulation {
 namespace {
 
 // A program must also do without, as on a machine that lacks the libraries.
-template <void* (*kFunction)(std::string_view)>
+template <void* (*kFunction)(std::string_view), bool Options::*kIsThere>
 void* IfThere(std::string_view name) {
-  return TheOptions().has_libraries ? kFunction(name) : nullptr;
+  return TheOptions().*kIsThere ? kFunction(name) : nullptr;
 }
 
 [[maybe_unused]] const bool are_in_place = [] {
-  SharedLibrary::Replace("libcublasLt.so", IfThere<CublasLtFunction>);
-  SharedLibrary::Replace("libcudnn.so", IfThere<CudnnFunction>);
+  SharedLibrary::Replace("libcublasLt.so", IfThere<CublasLtFunction, &Options::has_libraries>);
+  SharedLibrary::Replace("libcudnn.so", IfThere<CudnnFunction, &Options::has_libraries>);
+  SharedLibrary::Replace("libnccl.so", IfThere<NcclFunction, &Options::has_nccl>);
   return true;
 }();
 

@@ -568,7 +568,6 @@ void* AddressOf(std::type_identity_t<Function>* function) {
 }  // namespace
 
 void* NcclFunction(std::string_view name) {
-  if (!TheOptions().has_nccl) return nullptr;
   const struct {
     std::string_view name;
     void* address;
