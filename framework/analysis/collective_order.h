@@ -21,7 +21,6 @@ class CollectiveAgreement {
   // The communicator has memory on the CPU, and must outlive the object.
   explicit CollectiveAgreement(Communicator* communicator) : communicator_(*communicator) {}
 
-<<<<<<< HEAD
   // Compares the order with the orders of all ranks, which must call it, too, unless an equal order
   // was checked before. If two differ, throws an Error (kFailedPrecondition) on all ranks. It names
   // rank 0, the first rank with another order, and the first line in which the two differ. Throws
