@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -74,6 +75,12 @@ const Devices& TheDevices() {
   return devices;
 }
 
+// Returns which devices there are, for a message.
+std::string CountText(size_t count) {
+  if (count == 1) return "there is one CUDA device, expected cuda:0";
+  return StrCat("there are ", count, " CUDA devices, expected cuda:0 to cuda:", count - 1);
+}
+
 }  // namespace
 
 CachingOptions CudaCachingOptions(int32_t device, bool expandable) {
@@ -100,8 +107,8 @@ Allocator& CudaAllocatorOf(int32_t device) {
   SKIFF_ENFORCE(devices.status == cudaSuccess, kFailedPrecondition, "place cuda:", device,
                 ": no CUDA devices (", cudaGetErrorString(devices.status), ")");
   SKIFF_ENFORCE(device >= 0 && device < static_cast<int32_t>(devices.allocators.size()),
-                kFailedPrecondition, "place cuda:", device, ": this machine has ",
-                devices.allocators.size(), " CUDA devices");
+                kFailedPrecondition, "place cuda:", device, ": ",
+                CountText(devices.allocators.size()));
   return *devices.allocators[static_cast<size_t>(device)];
 }
 

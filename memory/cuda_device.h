@@ -8,11 +8,14 @@
 
 namespace skiff {
 
+// Returns how many devices there are: those that CUDA_VISIBLE_DEVICES names, if it is set.
+int32_t CudaDeviceCount();
 // Returns whether there is a device.
-bool HasCudaDevice();
+inline bool HasCudaDevice() { return CudaDeviceCount() > 0; }
 
-// Returns a device. Throws Error (kFailedPrecondition), with the reason of the CUDA runtime or that
-// the build is without CUDA, if there is no such device.
+// Returns a device by its number. Throws Error (kFailedPrecondition) if there is no such device:
+// with the reason of the CUDA runtime, with the number of devices that there are, or that the build
+// is without CUDA.
 Device& CudaDeviceOf(int32_t index);
 
 }  // namespace skiff

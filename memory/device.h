@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "framework/base/place.h"
@@ -16,6 +17,8 @@ class DeviceEvent {
   // Waits until all has run that the stream held when the event was recorded last; returns at once
   // if it never was. Throws Error (kIo) if something of it failed.
   virtual void Wait() = 0;
+  // Returns whether Wait would return at once. Throws Error (kIo) as Wait does.
+  virtual bool HasPassed() = 0;
   // Returns the seconds that the device took from `earlier`, another event of the same device, to
   // this event. Both have been recorded and have passed.
   virtual double SecondsSince(const DeviceEvent& earlier) const = 0;
@@ -29,8 +32,8 @@ class DeviceGraph {
 };
 
 // A queue of work that a device runs in order, while the host goes on. Streams wait for each other
-// only where WaitFor says so. One thread at a time uses a stream. The destructor waits for the
-// work.
+// only where WaitFor says so. One thread at a time uses a stream, whatever device is current for
+// the thread. The destructor waits for the work.
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
@@ -38,7 +41,8 @@ class DeviceStream {
   virtual void* handle() const = 0;
   // Append a copy, and a fill. Until the work has run, memory must stay allocated, and the host's
   // source of a copy unchanged. A copy is only asynchronous if the host's memory is page-locked
-  // (Device::pinned_allocator). Throw Error (kIo) if the device refuses.
+  // (Device::pinned_allocator). Both places are the CPU or the stream's device. Throw Error (kIo)
+  // if the device refuses.
   virtual void Copy(void* to, Place to_place, const void* from, Place from_place, size_t bytes) = 0;
   virtual void Fill(void* to, unsigned char byte, size_t bytes) = 0;
   virtual void Record(DeviceEvent* event) = 0;
@@ -73,10 +77,37 @@ class Device {
   virtual Allocator& pinned_allocator() = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream() = 0;
   virtual std::unique_ptr<DeviceEvent> MakeEvent() = 0;
-  // Waits for all streams, copies, and waits for the copy. Throws Error (kIo) if the device
-  // refuses, or if earlier work failed.
+  // Waits for all streams, copies, and waits for the copy. A place may be another device of the
+  // same kind, whose streams it then waits for, too. Throws Error (kIo) if a device refuses, or if
+  // earlier work failed.
   virtual void CopyNow(void* to, Place to_place, const void* from, Place from_place,
                        size_t bytes) = 0;
+
+ private:
+  friend class DeviceUse;
+  // Makes the device the calling thread's current one. Returns the number of the device that was
+  // current before, which Leave makes current again. Throws Error (kIo) if the device refuses.
+  virtual int32_t Enter() { return 0; }
+  virtual void Leave(int32_t /*outer*/) noexcept {}
+};
+
+// While it lives, a device is the calling thread's current one: kernels and the device's libraries
+// run on the current device, and a thread begins with the first device. Afterwards, the device that
+// was current before is current again. Nothing else in this header needs it.
+class DeviceUse {
+ public:
+  // nullptr, for the CPU: changes nothing.
+  explicit DeviceUse(Device* device)
+      : device_(device), outer_(device == nullptr ? 0 : device->Enter()) {}
+  ~DeviceUse() {
+    if (device_ != nullptr) device_->Leave(outer_);
+  }
+  DeviceUse(const DeviceUse&) = delete;
+  DeviceUse& operator=(const DeviceUse&) = delete;
+
+ private:
+  Device* const device_;
+  const int32_t outer_;
 };
 
 }  // namespace skiff

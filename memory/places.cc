@@ -43,6 +43,8 @@ Device& DeviceOf(Place place) {
   return CudaDeviceOf(place.index);
 }
 
+DeviceUse UsePlace(Place place) { return DeviceUse(place.is_cpu() ? nullptr : &DeviceOf(place)); }
+
 void AddDevice(Place place, std::unique_ptr<Device> device) {
   SKIFF_ENFORCE(!place.is_cpu(), kInvalidArgument, "place ", place, ": expected a device");
   AddedDevices& added = Added();

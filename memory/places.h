@@ -21,6 +21,10 @@ Allocator& AllocatorOf(Place place);
 // (kFailedPrecondition) if this build or machine lacks the device.
 Device& DeviceOf(Place place);
 
+// Makes the place's device the thread's current one while the result lives. Changes nothing for the
+// CPU. Throws the Errors of DeviceOf.
+DeviceUse UsePlace(Place place);
+
 // Makes `device` the device of a place without one, until the end of the process. For tests. Throws
 // Error (kAlreadyExists) if one was added before.
 void AddDevice(Place place, std::unique_ptr<Device> device);

@@ -9,7 +9,7 @@ Allocator& CudaAllocatorOf(int32_t device) {
   Throw(ErrorCode::kFailedPrecondition, "place ", Place::Cuda(device), ": built without CUDA");
 }
 
-bool HasCudaDevice() { return false; }
+int32_t CudaDeviceCount() { return 0; }
 
 Device& CudaDeviceOf(int32_t index) {
   Throw(ErrorCode::kFailedPrecondition, "place ", Place::Cuda(index), ": built without CUDA");

@@ -18,10 +18,6 @@ namespace {
 
 constexpr size_t kNobody = static_cast<size_t>(-1);
 
-bool IsCollective(const Instruction& instruction) {
-  return instruction.kind == InstructionKind::kOp && instruction.def->collective;
-}
-
 class DependencyFinder {
  public:
   explicit DependencyFinder(const Plan& plan)
@@ -34,11 +30,12 @@ class DependencyFinder {
       AddStorageUses(i);
       AddChecks(i);
     }
-    for (std::vector<size_t>& before : before_) {
-      std::ranges::sort(before);
-      before.erase(std::ranges::unique(before).begin(), before.end());
-    }
-    return std::move(before_);
+    return Sorted();
+  }
+
+  std::vector<std::vector<size_t>> FindOfData() {
+    for (size_t i = 0; i < plan_.instructions.size(); ++i) AddStorageUses(i);
+    return Sorted();
   }
 
  private:
@@ -47,6 +44,14 @@ class DependencyFinder {
     size_t writer = kNobody;
     std::vector<size_t> readers;
   };
+
+  std::vector<std::vector<size_t>> Sorted() {
+    for (std::vector<size_t>& before : before_) {
+      std::ranges::sort(before);
+      before.erase(std::ranges::unique(before).begin(), before.end());
+    }
+    return std::move(before_);
+  }
 
   void Add(size_t i, size_t earlier) {
     if (earlier != kNobody && earlier != i) before_[i].push_back(earlier);
@@ -164,12 +169,20 @@ bool MustStay(const Instruction& instruction) {
           TakesElements(instruction));
 }
 
+bool IsCollective(const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kOp && instruction.def->collective;
+}
+
 bool MustRunOnce(const Instruction& instruction) {
   return MustStay(instruction) || IsCollective(instruction);
 }
 
 std::vector<std::vector<size_t>> Dependencies(const Plan& plan) {
   return DependencyFinder(plan).Find();
+}
+
+std::vector<std::vector<size_t>> DataDependencies(const Plan& plan) {
+  return DependencyFinder(plan).FindOfData();
 }
 
 }  // namespace skiff

@@ -25,6 +25,9 @@ bool MustStay(const Instruction& instruction);
 // collective (OpDef::collective).
 bool MustRunOnce(const Instruction& instruction);
 
+// Returns whether the instruction exchanges data with other ranks (OpDef::collective).
+bool IsCollective(const Instruction& instruction);
+
 // Returns, for each instruction, the instructions that must stay before it. All orders that respect
 // this compute the same results and, if an instruction throws, leave the same values in the scope:
 // - A reader of data stays after its writer, and before the next writer of the same storage. Writes
@@ -36,5 +39,7 @@ bool MustRunOnce(const Instruction& instruction);
 //
 // Dependencies that follow from others in the list may be omitted.
 std::vector<std::vector<size_t>> Dependencies(const Plan& plan);
+// Returns only those for the first reason: readers and writers of data.
+std::vector<std::vector<size_t>> DataDependencies(const Plan& plan);
 
 }  // namespace skiff

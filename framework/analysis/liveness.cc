@@ -4,8 +4,24 @@
 #include <numeric>
 
 #include "framework/analysis/plan_uses.h"
+#include "framework/analysis/stream_waits.h"
 
 namespace skiff {
+namespace {
+
+// Returns, for each value, when the last of its readers is over; -1 if none reads it.
+ValueTable<int32_t> EndsOfReads(const Plan& plan, const std::vector<size_t>& ends) {
+  const ValueTable<std::vector<size_t>> readers = DataReaders(plan);
+  ValueTable<int32_t> last(plan.values.size(), -1);
+  for (const ValueId value : plan.ids()) {
+    for (const size_t reader : readers[value]) {
+      last[value] = std::max(last[value], static_cast<int32_t>(ends[reader]));
+    }
+  }
+  return last;
+}
+
+}  // namespace
 
 ValueTable<int64_t> LastReads(const Plan& plan) {
   const ValueTable<std::vector<size_t>> readers = DataReaders(plan);
@@ -17,18 +33,17 @@ ValueTable<int64_t> LastReads(const Plan& plan) {
 }
 
 ValueTable<Life> StorageLives(const Plan& plan) {
-  const ValueTable<int64_t> last_reads = LastReads(plan);
+  const std::vector<size_t> ends = StreamEnds(plan);
+  const ValueTable<int32_t> last_reads = EndsOfReads(plan, ends);
   ValueTable<Life> lives(plan.values.size());
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    const auto instant = static_cast<int32_t>(i);
     for (ValueId output : plan.instructions[i].outputs) {
       if (!output) continue;
       // All values of a storage keep it alive, so the life belongs to the root.
       Life& life = lives[plan.StorageOf(output)];
-      if (life.first < 0) life.first = instant;
-      const auto last_read = static_cast<int32_t>(last_reads[output]);
+      if (life.first < 0) life.first = static_cast<int32_t>(i);
       // A value that nothing reads still needs its memory while it is written.
-      life.last = std::max({life.last, instant, last_read});
+      life.last = std::max({life.last, static_cast<int32_t>(ends[i]), last_reads[output]});
     }
   }
   for (const ValueId value : plan.ids()) {
@@ -49,14 +64,17 @@ std::vector<int64_t> LiveBytes(const Plan& plan) {
     bytes[static_cast<size_t>(life.first)] += StorageBytes(plan[value]);
     bytes[static_cast<size_t>(life.last) + 1] -= StorageBytes(plan[value]);
   }
+  const std::vector<size_t> ends = StreamEnds(plan);
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    if (plan.instructions[i].place != plan.place) continue;
+    const std::vector<int64_t>& workspaces = plan.instructions[i].workspace_bytes;
+    const int64_t sum = std::accumulate(workspaces.begin(), workspaces.end(), int64_t{0});
+    bytes[i] += sum;
+    bytes[ends[i] + 1] -= sum;
+  }
   // Drops the instant after the last instruction, at which only fetches live.
   bytes.resize(plan.instructions.size());
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (plan.instructions[i].place != plan.place) continue;
-    const std::vector<int64_t>& workspaces = plan.instructions[i].workspace_bytes;
-    bytes[i] = std::accumulate(workspaces.begin(), workspaces.end(), bytes[i]);
-  }
   return bytes;
 }
 

@@ -13,8 +13,10 @@ namespace skiff {
 ValueTable<int64_t> LastReads(const Plan& plan);
 
 // The life of a storage: from the first instruction that writes the storage to the last that reads
-// a value in it. A fetch counts as a read after the last instruction. `first` is -1 if nothing
-// writes it. Values that are is_exclusive live from the first instruction to after the last.
+// a value in it. A fetch counts as a read after the last instruction. An instruction of the
+// communication stream reads and writes until the main stream has waited for it (StreamEnds).
+// `first` is -1 if nothing writes it. Values that are is_exclusive live from the first instruction
+// to after the last.
 struct Life {
   int32_t first = -1;
   int32_t last = -1;

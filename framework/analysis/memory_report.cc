@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/analysis/liveness.h"
+#include "framework/analysis/stream_waits.h"
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/ir/op_role.h"
@@ -61,6 +62,7 @@ MemoryReport ReportMemory(const Plan& plan) {
                                       report.live_bytes.begin());
   }
   const ValueTable<Life> lives = StorageLives(plan);
+  const std::vector<size_t> ends = StreamEnds(plan);
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];
     report.op_names.push_back(instruction.Name());
@@ -87,7 +89,8 @@ MemoryReport ReportMemory(const Plan& plan) {
       PlannedBuffer block = BlockWrittenBy(instruction);
       block.bytes = instruction.workspace_bytes[j];
       if (j < instruction.workspace_offsets.size()) block.offset = instruction.workspace_offsets[j];
-      block.first = block.last = static_cast<int32_t>(i);
+      block.first = static_cast<int32_t>(i);
+      block.last = static_cast<int32_t>(ends[i]);
       report.blocks.push_back(std::move(block));
     }
   }

@@ -221,6 +221,12 @@ class Verifier {
       Report(error.what());
       return def != nullptr;
     }
+    // Ranks could run the block another number of times.
+    if (def->collective && path_.size() > 1) {
+      Report(
+          "is collective and in a block of another op, expected in block 0: each rank must run "
+          "it as often as the others");
+    }
     // A shape rule may rely on all arguments being there, so it runs only then.
     bool complete = true;
     for (const std::string& name : op.InputNames()) {

@@ -12,6 +12,7 @@
 
 #include "framework/analysis/contiguous_values.h"
 #include "framework/analysis/op_aliasing.h"
+#include "framework/analysis/stream_waits.h"
 #include "framework/base/error.h"
 #include "framework/plan/loop.h"
 
@@ -48,6 +49,7 @@ class PlanVerifier {
       where_ = "fetch";
       Read(fetch);
     }
+    if (messages_.empty()) messages_ = StreamMistakes(plan_);
     if (messages_.empty()) CheckContiguous();
     return std::move(messages_);
   }

@@ -19,6 +19,8 @@ namespace skiff {
 // - in a fused instruction, data that a member reads and nothing provides, or an output that no
 //   member writes;
 // - a fetch that nothing writes, or that something has overwritten;
+// - if nothing else is wrong: an instruction in the wrong stream, or a missing wait for the other
+//   stream (StreamMistakes);
 // - if nothing else is wrong: a list of contiguous values that can't be contiguous or, once storage
 //   is planned, isn't.
 std::vector<std::string> VerifyPlan(const Plan& plan);

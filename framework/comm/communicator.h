@@ -81,8 +81,6 @@ class Communicator {
  protected:
   // Returns " in ACTIVITY", or "" if there is none.
   std::string ActivityText() const;
-  // Prints `message` to stderr, behind Text() of the world.
-  void Report(const std::string& message) const noexcept;
   void CountSent(std::span<const OutMessage> out);
 
  private:

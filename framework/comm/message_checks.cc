@@ -1,7 +1,7 @@
 #include "framework/comm/message_checks.h"
 
 #include <algorithm>
-#include <vector>
+#include <cstring>
 
 #include "framework/base/dtype.h"
 #include "framework/base/error.h"
@@ -36,6 +36,15 @@ class MessageList {
   int64_t own_bytes_ = -1;
 };
 
+// Returns "rank 2", "ranks 2, 3", or, of many ranks, the first and how many there are.
+std::string RanksText(std::span<const int32_t> ranks) {
+  constexpr size_t kMost = 16;
+  if (ranks.empty()) return "other ranks";
+  const std::string listed = Join(ranks.first(std::min(ranks.size(), kMost)), ", ");
+  if (ranks.size() <= kMost) return StrCat(ranks.size() == 1 ? "rank " : "ranks ", listed);
+  return StrCat("ranks ", listed, ", … (", ranks.size(), " ranks)");
+}
+
 }  // namespace
 
 void CheckMessages(const World& world, std::span<const OutMessage> out,
@@ -51,6 +60,14 @@ void CheckMessages(const World& world, std::span<const OutMessage> out,
                 " it");
   Throw(ErrorCode::kInvalidArgument,
         MismatchText(world.rank, sent.own_bytes(), world.rank, received.own_bytes()));
+}
+
+void CopyOwnMessage(const World& world, std::span<const OutMessage> out,
+                    std::span<const InMessage> in) {
+  const auto sent = std::ranges::find(out, world.rank, &OutMessage::to);
+  const auto received = std::ranges::find(in, world.rank, &InMessage::from);
+  if (sent == out.end() || received == in.end() || sent->bytes == 0) return;
+  std::memcpy(received->data, sent->data, sent->bytes);
 }
 
 void CheckNoStream(const DeviceStream* stream) {
@@ -70,14 +87,10 @@ std::string MismatchText(int32_t from, int64_t bytes, int32_t to, int64_t expect
                 expected);
 }
 
-std::string RanksText(std::span<const int32_t> ranks) {
-  constexpr size_t kMost = 16;
-  const std::string listed = Join(ranks.first(std::min(ranks.size(), kMost)), ", ");
-  if (ranks.size() <= kMost) return StrCat(ranks.size() == 1 ? "rank " : "ranks ", listed);
-  return StrCat("ranks ", listed, ", … (", ranks.size(), " ranks)");
-}
-
-std::string TimeLimitText(const World& world, double seconds, std::span<const int32_t> ranks) {
+std::string TimeLimitText(const World& world, double seconds, std::vector<int32_t> ranks) {
+  std::ranges::sort(ranks);
+  const auto repeated = std::ranges::unique(ranks);
+  ranks.erase(repeated.begin(), repeated.end());
   return StrCat(world.Text(), " has waited ", seconds, " s for ", RanksText(ranks));
 }
 

@@ -75,7 +75,7 @@ class ThreadsCommunicator : public Communicator {
 
   // Waits until something has changed. Throws if an awaited rank has ended, and after the limit.
   void Wait(Lock* lock, Clock::time_point limit);
-  // Returns the ranks that the open messages need, sorted. The mutex is locked.
+  // Returns the ranks that the open messages need, some twice. The mutex is locked.
   std::vector<int32_t> AwaitedRanks();
   Clock::time_point Limit() const;
   // Throws if a rank has aborted, or if this rank has ended. The mutex is locked.
@@ -204,9 +204,6 @@ std::vector<int32_t> ThreadsCommunicator::AwaitedRanks() {
   std::vector<int32_t> ranks;
   for (const InMessage& message : in_) ranks.push_back(message.from);
   for (const OutMessage& message : out_) ranks.push_back(message.to);
-  std::ranges::sort(ranks);
-  const auto repeated = std::ranges::unique(ranks);
-  ranks.erase(repeated.begin(), repeated.end());
   return ranks;
 }
 
@@ -234,7 +231,7 @@ void ThreadsCommunicator::End(const std::string& reason) {
 }
 
 void ThreadsCommunicator::Abort(const std::string& message) noexcept {
-  Report(message);
+  world().Report(message);
   const std::lock_guard lock(hub_->mutex);
   if (hub_->abort.empty()) hub_->abort = StrCat(world().Text(), " has aborted: ", message);
   hub_->changed.notify_all();

@@ -16,6 +16,8 @@ struct World {
 
   // Returns the rank as messages name it: "rank 3 (host b)", or "rank 3" without a host.
   std::string Text() const;
+  // Prints "rank 3 (host b): MESSAGE" to stderr.
+  void Report(const std::string& message) const noexcept;
 };
 
 }  // namespace skiff

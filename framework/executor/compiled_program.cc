@@ -35,19 +35,19 @@ class OneRun {
 
 struct BoundProgram::Binding {
   ~Binding() {
-    const Turn turn(*state->mutex);
+    const Turn turn(*state);
     prepared.reset();
   }
 
   bool is_current() const {
-    const Turn turn(*state->mutex);
+    const Turn turn(*state);
     return prepared->is_current();
   }
 
   // Runs the program once; run_one(plan) runs each segment. Throws an Error (kFailedPrecondition)
   // if the scope's storage has moved, and what RunSegments throws.
   void Run(const std::function<void(PreparedPlan&)>& run_one) {
-    const Turn turn(*state->mutex);
+    const Turn turn(*state);
     SKIFF_ENFORCE(
         is_current(), kFailedPrecondition,
         "the scope's storage has moved since Bind (a variable was set, loaded or erased): "
@@ -72,7 +72,7 @@ bool BoundProgram::is_current() const { return binding_->is_current(); }
 
 bool BoundProgram::Feed(const FeedList& feeds) {
   CheckFeeds(feeds);
-  const Turn turn(*binding_->state->mutex);
+  const Turn turn(*binding_->state);
   return is_current() && binding_->prepared->BindFeeds(feeds);
 }
 
@@ -88,7 +88,7 @@ std::vector<InstructionTime> BoundProgram::TimedStep() {
 }
 
 const Tensor& BoundProgram::fetch(size_t i) const {
-  const Turn turn(*binding_->state->mutex);
+  const Turn turn(*binding_->state);
   SKIFF_ENFORCE(i < binding_->fetches.size(), kOutOfRange, "fetch ", i, " of ",
                 binding_->fetches.size());
   SKIFF_ENFORCE(binding_->has_fetched, kFailedPrecondition, "fetch \"", binding_->fetches[i],
@@ -100,7 +100,7 @@ const Tensor& BoundProgram::fetch(size_t i) const {
 }
 
 PlanStatistics BoundProgram::statistics() const {
-  const Turn turn(*binding_->state->mutex);
+  const Turn turn(*binding_->state);
   return binding_->prepared->statistics();
 }
 const Plan& BoundProgram::plan() const { return binding_->prepared->plan(); }
@@ -112,7 +112,7 @@ CompiledProgram::~CompiledProgram() = default;
 
 std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList& fetches) {
   CheckFeeds(feeds);
-  const Turn turn(*state_->mutex);
+  const Turn turn(*state_);
   const std::shared_ptr<PreparedPlan> first = state_->plans.Get(feeds, fetches);
   const OneRun run(first.get());
   return RunSegments(first, fetches, &state_->plans, [](PreparedPlan& plan) { plan.Run(); })
@@ -121,14 +121,14 @@ std::vector<Tensor> CompiledProgram::Run(const FeedList& feeds, const FetchList&
 
 BoundProgram CompiledProgram::Bind(const FeedList& feeds, const FetchList& fetches) {
   CheckFeeds(feeds);
-  const Turn turn(*state_->mutex);
+  const Turn turn(*state_);
   // A plan of its own: another Bind or Run would move its feeds.
   return BoundProgram(std::make_shared<BoundProgram::Binding>(
       BoundProgram::Binding{state_->plans.MakeOwn(feeds, fetches), state_, fetches}));
 }
 
 CompiledProgram CompiledProgram::Clone() const {
-  const Turn turn(*state_->mutex);
+  const Turn turn(*state_);
   const PlanSources& from = state_->sources;
   SKIFF_ENFORCE(from.place.is_cpu(), kUnimplemented, "Clone of a program on ", from.place,
                 ": expected one on the CPU");
@@ -153,12 +153,12 @@ const Program& CompiledProgram::program() const { return *state_->sources.progra
 const std::vector<PassReport>& CompiledProgram::reports() const { return state_->reports; }
 
 size_t CompiledProgram::cached_plans() const {
-  const Turn turn(*state_->mutex);
+  const Turn turn(*state_);
   return state_->plans.size();
 }
 
 PreparationStatistics CompiledProgram::preparation() const {
-  const Turn turn(*state_->mutex);
+  const Turn turn(*state_);
   return *state_->sources.statistics;
 }
 

@@ -10,12 +10,10 @@
 #include "framework/executor/plan_sources.h"
 #include "framework/tensor/scope.h"
 #include "framework/transpiler/api/pass_options.h"
+#include "memory/device.h"
+#include "memory/places.h"
 
 namespace skiff {
-
-// Whoever uses plans holds a Turn. Recursive: an observer of passes may run a program, and a
-// tensor's memory may be freed anywhere.
-using Turn = std::lock_guard<std::recursive_mutex>;
 
 namespace internal {
 
@@ -30,10 +28,7 @@ struct CompiledState {
         sources(std::move(made_from)),
         reports(std::move(of_passes)),
         plans(sources) {}
-  ~CompiledState() {
-    const Turn turn(*mutex);
-    plans.Clear();
-  }
+  ~CompiledState();
   CompiledState(const CompiledState&) = delete;
   CompiledState& operator=(const CompiledState&) = delete;
 
@@ -44,7 +39,26 @@ struct CompiledState {
   PlanCache plans;  // for who has a Turn
 };
 
+// Whoever uses plans holds a Turn. Recursive: an observer of passes may run a program, and a
+// tensor's memory may be freed anywhere. The program's device is the thread's current one
+// meanwhile.
+class Turn {
+ public:
+  explicit Turn(const CompiledState& state)
+      : lock_(*state.mutex), device_(UsePlace(state.sources.place)) {}
+
+ private:
+  const std::lock_guard<std::recursive_mutex> lock_;
+  const DeviceUse device_;
+};
+
+inline CompiledState::~CompiledState() {
+  const Turn turn(*this);
+  plans.Clear();
+}
+
 }  // namespace internal
 using internal::CompiledState;
+using internal::Turn;
 
 }  // namespace skiff

@@ -17,6 +17,7 @@
 #include "framework/ir/op_role.h"
 #include "framework/op/declared_types.h"
 #include "framework/transpiler/pass.h"
+#include "memory/device.h"
 #include "memory/places.h"
 
 namespace skiff {
@@ -27,14 +28,25 @@ bool HasOptimizerOps(const Program& program) {
                              [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
 }
 
+bool HasRanks(const DataParallelOptions& options) {
+  return options.communicator != nullptr && options.communicator->world().size > 1;
+}
+
 // Returns the options of passes, with the passes that several ranks need.
 PipelineOptions WithPassesForRanks(const CompileOptions& options) {
   PipelineOptions passes = options.passes;
-  const std::shared_ptr<Communicator>& communicator = options.data_parallel.communicator;
-  if (communicator != nullptr && communicator->world().size > 1) {
-    passes.also.emplace_back("data_parallel");
-  }
+  if (!HasRanks(options.data_parallel)) return passes;
+  passes.also.emplace_back("data_parallel");
+  if (options.data_parallel.bucket_bytes > 0) passes.also.emplace_back("bucket_gradients");
   return passes;
+}
+
+// Adds what the plans need to run collective ops with other ranks.
+void ConnectRanks(const DataParallelOptions& options, PlanSources* sources) {
+  if (!HasRanks(options)) return;
+  sources->agreement = std::make_shared<CollectiveAgreement>(options.communicator.get());
+  if (OverlapsCollectives(options, sources->place))
+    sources->comm = MakeCommLink(sources->link.get());
 }
 
 // Errors name an op by its place in the user's program, so the places are noted before passes move
@@ -88,6 +100,8 @@ const Scope& Executor::scope() const { return *state().scope; }
 
 CompiledProgram Executor::Compile(const Program& program, const CompileOptions& options) {
   const State& own = this->state();
+  // Passes ask for kernels, and these ask the device's libraries.
+  const DeviceUse use = UsePlace(own.place);
   CheckCompileOptions(*own.registry, program, options);
   // Structure only: most shapes are known once there are feeds, and lowering checks them then.
   CheckProgram(*own.registry, program, {.structure_only = true});
@@ -102,6 +116,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
                          .trains = HasOptimizerOps(program),
                          .link = own.link,
                          .arena = std::make_shared<SharedArena>(own.link)};
+  ConnectRanks(options.data_parallel, &sources);
   std::vector<PassReport> reports =
       RunProgramPasses({*own.registry, options.data_parallel}, own.place.kind, compiled.get(),
                        WithPassesForRanks(options));

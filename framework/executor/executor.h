@@ -16,8 +16,9 @@
 // meanwhile. An Error about data comes from Step itself, as on the CPU. If the device fails after
 // Step has returned, the next wait throws the Error (kIo), be it in fetch, the scope or another
 // Step; the step counter has advanced, and the contents of variables on the device are lost. When a
-// program runs, the variables of the scope that it declares move to the device, except the
-// variables that an op keeps on the CPU (PlaceOfSlot). An op without a kernel for the device runs
+// program runs, the variables of the scope that it declares move to the device, also from another
+// device, except the variables that an op keeps on the CPU (PlaceOfSlot). Executors on several
+// devices may run in one thread or, with scopes of their own, in several. An op without a kernel for the device runs
 // on the CPU, with copies of its arguments to and fro; OpsOnHost (framework/analysis/ops_on_host.h)
 // lists such ops.
 //

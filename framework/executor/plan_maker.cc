@@ -52,6 +52,7 @@ class PlanPasses {
         in_bodies_(in_bodies == Recompute::kBudget ? Recompute::kNothing : in_bodies),
         pipeline_(sources.options.passes) {
     if (watching == Watching::kNobody) pipeline_.plan_observer = nullptr;
+    if (sources.comm != nullptr) pipeline_.also.emplace_back("overlap_collectives");
   }
 
   void RunOnRoot(bool is_segment, Plan* plan) const {

@@ -20,6 +20,8 @@ PreparedPlan::Inputs InputsOfPlan(const PlanSources& sources, const PlanRequest&
           .forced_kernels = sources.options.kernels,
           .tuner = sources.options.tuner.get(),
           .link = sources.link,
+          .comm = sources.comm,
+          .agreement = sources.agreement,
           .arena = sources.arena,
           .statistics = sources.statistics,
           .counts = request.counts,

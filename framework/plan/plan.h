@@ -67,6 +67,14 @@ enum class Batching {
   kAfter,   // after the last one: its outputs are sums over the rows, which the body doesn't read
 };
 
+// The two queues of instructions. Each runs its instructions in the order of the plan.
+enum class PlanStream {
+  kMain,
+  // Of collective ops (OpDef::collective): an instruction begins when all instructions before it
+  // have ended, and runs beside the ones after it.
+  kCommunication,
+};
+
 struct Loop;
 
 // How a fused instruction is cut; see fused_blocks.h.
@@ -96,6 +104,11 @@ struct Instruction {
   // Whether only the kernel knows the rows and LoDs of the outputs (OpDef::sets_rows).
   bool sets_rows = false;
   Batching batching = Batching::kNone;
+  PlanStream stream = PlanStream::kMain;
+  // Of an instruction in the main stream: the last instruction of the communication stream, counted
+  // from 0, that must have ended before this one begins; -1: there is none, or an earlier wait
+  // includes it. The end of a run waits for all.
+  int32_t waits_for = -1;
   // Bytes of each workspace and their offsets in the arena. The bytes are known once the kernel is
   // prepared, for a fused instruction from the start.
   std::vector<int64_t> workspace_bytes;

@@ -320,12 +320,40 @@ class PlanParser {
     } else if (scan_.TryWord("after")) {
       instruction->batching = Batching::kAfter;
     }
+    ParseStream(instruction);
     instruction->place = TrySetting("place") ? ParsePlace() : plan_.place;
     if (TrySetting("workspaces")) ParseWorkspaces(instruction);
     if (TrySetting("block")) instruction->block = scan_.Number<int32_t>("the index of a block");
     instruction->position =
         TrySetting("position") ? scan_.Number<uint32_t>("the position of an op") : next_position_;
     next_position_ = instruction->position + 1;
+  }
+
+  void ParseStream(Instruction* instruction) {
+    if (scan_.TryPunctuation('@')) {
+      instruction->stream = PlanStream::kCommunication;
+      scan_.Word("comm");
+      const size_t start = scan_.position();
+      if (ParseCollective() == next_collective_++) return;
+      scan_.ThrowAt(start, StrCat("expected (c", next_collective_ - 1,
+                                  "): the communication stream counts its instructions"));
+    }
+    if (!scan_.TryWord("wait")) return;
+    const size_t start = scan_.position();
+    const int64_t awaited = ParseCollective();
+    if (awaited >= next_collective_) {
+      scan_.ThrowAt(start, "expected an instruction of the communication stream before this one");
+    }
+    instruction->waits_for = static_cast<int32_t>(awaited);
+  }
+
+  // Reads (cN).
+  int64_t ParseCollective() {
+    scan_.Punctuation('(');
+    scan_.Punctuation('c');
+    const auto number = scan_.Number<uint32_t>("the number of an instruction");
+    scan_.Punctuation(')');
+    return number;
   }
 
   void ParseWorkspaces(Instruction* instruction) {
@@ -553,6 +581,7 @@ class PlanParser {
   ValueTable<Mention> mentions_;
   size_t first_copy_ = 0;  // its position in the text; 0: none
   size_t next_position_ = 0;
+  int32_t next_collective_ = 0;  // in the communication stream
 };
 
 }  // namespace

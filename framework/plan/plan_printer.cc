@@ -233,6 +233,7 @@ class PlanPrinter {
     if (instruction.batching != Batching::kNone) {
       text += instruction.batching == Batching::kBefore ? " before" : " after";
     }
+    text += StreamText(instruction);
     if (instruction.place != plan_.place) text += PlaceText(instruction.place);
     text += WorkspacesText(instruction);
     if (instruction.block != 0) text += StrCat(" block=", instruction.block);
@@ -243,6 +244,13 @@ class PlanPrinter {
     if (has_op && instruction.op->id != position) text += StrCat(" id=", instruction.op->id);
     next_position_ = instruction.position + 1;
     return text;
+  }
+
+  std::string StreamText(const Instruction& instruction) {
+    if (instruction.stream == PlanStream::kCommunication) {
+      return StrCat(" @comm(c", next_collective_++, ")");
+    }
+    return instruction.waits_for < 0 ? "" : StrCat(" wait(c", instruction.waits_for, ")");
   }
 
   static std::string WorkspacesText(const Instruction& instruction) {
@@ -261,6 +269,7 @@ class PlanPrinter {
   ValueTable<bool> mentioned_;
   ValueTable<bool> declared_;
   size_t next_position_ = 0;
+  int32_t next_collective_ = 0;  // in the communication stream
 };
 
 }  // namespace

@@ -41,6 +41,9 @@
 //     }
 // - After an instruction of a body that runs on the rows of many iterations at once, follows
 //   `before` or `after` (Batching).
+// - After an instruction of the communication stream follows `@comm(cN)`, its number there. After
+//   an instruction of the main stream follows `wait(cN)` if it waits for number N, which has ended
+//   only after all lower numbers.
 // - After an instruction follow its workspaces, as in `workspaces=[64 @128, 32]`; `position=N`
 //   unless it is the position of the instruction before plus 1; `block=N` unless that is 0; and
 //   `id=N` unless that is the position. A copy is for the op at its position, or for the nearest

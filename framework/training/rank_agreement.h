@@ -1,4 +1,4 @@
-// Checks of all ranks together, after which either all ranks go on, or all ranks end.
+// Checks that all ranks make together, so that all ranks go on or all ranks end.
 #pragma once
 
 #include <functional>

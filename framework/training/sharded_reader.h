@@ -33,8 +33,8 @@ class ShardedReader final : public Reader {
   ShardedReader(std::unique_ptr<Reader> reader, const World& world,
                 LastRun last_run = LastRun::kFilled);
 
-  // Goes to the first batch of the epoch. To begin behind the batches that the last run of the
-  // epoch before has taken, Restore the state after that run.
+  // Goes to the first batch of the epoch, without an offset. To begin behind the batches that the
+  // last run of the epoch before has taken, Restore the state after that run.
   void StartEpoch(int64_t epoch) override;
   // Gives this rank's batch of the next run, and goes to the first batch behind the run.
   // Batch::from_next_epoch says how many batches of the run are those of the next epoch; after such

@@ -13,4 +13,17 @@ SumOrder SumOrderFromName(const std::string& name) {
 
 std::string SumOrderName(SumOrder order) { return order == SumOrder::kRanks ? "ranks" : "fast"; }
 
+Overlap OverlapFromName(const std::string& name) {
+  for (const Overlap overlap : {Overlap::kAuto, Overlap::kOn, Overlap::kOff}) {
+    if (name == OverlapName(overlap)) return overlap;
+  }
+  Throw(ErrorCode::kInvalidArgument, "the overlap of collective ops is \"", name,
+        "\", expected auto, on or off");
+}
+
+std::string OverlapName(Overlap overlap) {
+  if (overlap == Overlap::kAuto) return "auto";
+  return overlap == Overlap::kOn ? "on" : "off";
+}
+
 }  // namespace skiff

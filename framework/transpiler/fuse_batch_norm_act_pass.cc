@@ -25,8 +25,12 @@ AttributeMap GradientAttrs(const Match& match) { return match.MakerOf("dx").op->
 // batch norm has saved, and has its attributes. The batch_norm_grad may also run earlier than it
 // does.
 bool IsGradient(const Match& match) {
-  return (match["saved_mean_read"] == match["saved_mean"] || match["mean_read"] == match["mean"]) &&
-         match.HaveSameAttributes("dx", "y") && match.rewrite.WritesArenaOnly(match.MakerOf("dx"));
+  const auto is_read = [&](const std::string& mean) {
+    // One that neither of the two has is no connection between them.
+    return match[mean] && match[mean + "_read"] == match[mean];
+  };
+  return (is_read("saved_mean") || is_read("mean")) && match.HaveSameAttributes("dx", "y") &&
+         match.rewrite.WritesArenaOnly(match.MakerOf("dx"));
 }
 
 Fusion NormRelu() {

@@ -13,23 +13,45 @@
 #include "framework/analysis/flat_update.h"
 #include "framework/analysis/liveness.h"
 #include "framework/analysis/op_aliasing.h"
+#include "framework/analysis/stream_waits.h"
 #include "framework/base/error.h"
 #include "framework/plan/loop.h"
 
 namespace skiff {
 namespace {
 
+// Returns, for each value, the end of all instructions of the communication stream that read or
+// write it; -1 if there is none.
+ValueTable<int64_t> EndsOfUsesBeside(const Plan& plan) {
+  const std::vector<size_t> ends = StreamEnds(plan);
+  ValueTable<int64_t> until(plan.values.size(), -1);
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    if (instruction.stream == PlanStream::kMain) continue;
+    const auto use = [&](ValueId value) {
+      if (value) until[value] = std::max(until[value], static_cast<int64_t>(ends[i]));
+    };
+    std::ranges::for_each(instruction.inputs, use);
+    std::ranges::for_each(instruction.outputs, use);
+  }
+  return until;
+}
+
 class StorageSharing {
  public:
   explicit StorageSharing(Plan* plan)
-      : plan_(*plan), last_(LastReads(*plan)), is_of_forward_half_(plan->values.size()) {}
+      : plan_(*plan),
+        last_(LastReads(*plan)),
+        beside_until_(EndsOfUsesBeside(*plan)),
+        is_of_forward_half_(plan->values.size()) {}
 
   void Run() {
     for (size_t i = 0; i < plan_.instructions.size(); ++i) {
       const Instruction& instruction = plan_.instructions[i];
       if (IsLoopBoundary(instruction)) NoteForwardHalf(i);
       for (const auto& [from, to] : ViewPairs(plan_, instruction)) {
-        ShareView(instruction.inputs[static_cast<size_t>(from)],
+        ShareView(instruction, static_cast<int64_t>(i),
+                  instruction.inputs[static_cast<size_t>(from)],
                   instruction.outputs[static_cast<size_t>(to)]);
       }
       for (const auto& [from, to] : InPlacePairs(plan_, instruction)) {
@@ -57,15 +79,15 @@ class StorageSharing {
 
   // Safe whoever else reads the input: ShareInPlace lets nothing write to a storage before the last
   // read of any value in it.
-  void ShareView(ValueId input, ValueId output) {
-    if (!MayShare(input, output)) return;
+  void ShareView(const Instruction& instruction, int64_t position, ValueId input, ValueId output) {
+    if (!MayShare(instruction, position, input, output)) return;
     PutOn(input, output);
     ++views_;
   }
 
   void ShareInPlace(const Instruction& instruction, int64_t position, ValueId input,
                     ValueId output) {
-    if (!MayShare(input, output)) return;
+    if (!MayShare(instruction, position, input, output)) return;
     const ValueId root = plan_.StorageOf(input);
     // A kernel works in place on one pair. If the instruction reads the storage through another
     // input, too, the first elements written would spoil that input.
@@ -80,14 +102,19 @@ class StorageSharing {
     if (LastReadOf(root) == position) LastReadOf(root) = position + 1;
   }
 
-  bool MayShare(ValueId input, ValueId output) {
-    return !ValueOf(output).alias_of && MayShareStorage(ValueOf(input), ValueOf(output));
+  bool MayShare(const Instruction& instruction, int64_t position, ValueId input, ValueId output) {
+    if (ValueOf(output).alias_of || !MayShareStorage(ValueOf(input), ValueOf(output))) return false;
+    // Else an instruction of the other stream may still be at work there. In that stream, the
+    // earlier instructions are over.
+    return instruction.stream == PlanStream::kCommunication ||
+           beside_until_[plan_.StorageOf(input)] <= position;
   }
 
   void PutOn(ValueId input, ValueId output) {
     const ValueId root = plan_.StorageOf(input);
     ValueOf(output).alias_of = root;  // so that no chain grows long
     LastReadOf(root) = std::max(LastReadOf(root), LastReadOf(output));
+    beside_until_[root] = std::max(beside_until_[root], beside_until_[output]);
   }
 
   int64_t ReadsOfStorage(const Instruction& instruction, ValueId root) const {
@@ -96,7 +123,9 @@ class StorageSharing {
   }
 
   Plan& plan_;
-  ValueTable<int64_t> last_;  // of a storage's root: over all values in it
+  // Both of a storage's root: over all values in it.
+  ValueTable<int64_t> last_;
+  ValueTable<int64_t> beside_until_;
   // In the gradient half of a loop: what the forward half has written.
   ValueTable<bool> is_of_forward_half_;
   int64_t views_ = 0;

@@ -5,16 +5,14 @@
 #include "framework/transpiler/merge_optimizer_pass.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "framework/analysis/op_uses.h"
+#include "framework/analysis/use_positions.h"
 #include "framework/base/dtype.h"
 #include "framework/base/error.h"
 #include "framework/ir/op_role.h"
@@ -24,48 +22,7 @@
 namespace skiff {
 namespace {
 
-constexpr size_t kNever = std::numeric_limits<size_t>::max();
-
-// The positions of the uses of each variable, in order.
-class UsePositions {
- public:
-  UsePositions(const OpRegistry& registry, const Block& block) {
-    for (size_t i = 0; i < block.ops().size(); ++i) {
-      const OpUses uses = UsesOf(registry, block, i);
-      if (uses.has_side_effect) side_effects_.push_back(i);
-      for (const VarUse& use : uses.vars) {
-        Positions& positions = of_var_[use.var];
-        positions.touched.push_back(i);
-        if (use.writes) positions.written.push_back(i);
-      }
-    }
-  }
-
-  // Returns the first op after op `i` that op `i` must not move past, or kNever.
-  size_t FirstConflict(const OpRegistry& registry, const Block& block, size_t i) const {
-    size_t conflict = FirstAfter(side_effects_, i);
-    for (const VarUse& use : UsesOf(registry, block, i).vars) {
-      const Positions& positions = of_var_.at(use.var);
-      conflict =
-          std::min(conflict, FirstAfter(use.writes ? positions.touched : positions.written, i));
-    }
-    return conflict;
-  }
-
- private:
-  struct Positions {
-    std::vector<size_t> touched;
-    std::vector<size_t> written;
-  };
-
-  static size_t FirstAfter(const std::vector<size_t>& positions, size_t i) {
-    const auto next = std::ranges::upper_bound(positions, i);
-    return next == positions.end() ? kNever : *next;
-  }
-
-  std::unordered_map<const Var*, Positions> of_var_;
-  std::vector<size_t> side_effects_;
-};
+constexpr size_t kNever = UsePositions::kNever;
 
 // What ops must have in common to be merged, as text by name: a slot, an attribute, "dtype".
 using Kind = std::map<std::string, std::string>;
@@ -176,7 +133,7 @@ class Merging {
   }
 
   void AddToGroup(Kind kind, size_t i) {
-    const size_t limit = positions_.FirstConflict(registry_, block_, i);
+    const size_t limit = positions_.FirstConflict(i);
     const auto [found, is_new] = newest_.emplace(std::move(kind), groups_.size());
     if (!is_new) {
       Group& group = groups_[found->second];

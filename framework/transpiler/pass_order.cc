@@ -18,7 +18,16 @@ constexpr std::string_view kMembersKeepArguments =
 constexpr std::string_view kStorageIsShared =
     "it takes each value for one with a storage of its own";
 
+constexpr std::string_view kSumsGradientsFirst =
+    "gradients are summed over the ranks before anything is done with them";
+
 constexpr PassOrder kOrders[] = {
+    {"data_parallel", "bucket_gradients", "it makes the sums that go into buckets"},
+    {"bucket_gradients", "merge_optimizer", "single sums would stand between the ops to merge"},
+    {"bucket_gradients", "early_update", "single sums would be read before the next is ready"},
+    {"data_parallel", "fuse_optimizer", kSumsGradientsFirst},
+    {"data_parallel", "merge_optimizer", kSumsGradientsFirst},
+    {"data_parallel", "early_update", kSumsGradientsFirst},
     {"fuse_optimizer", "merge_optimizer", "it folds ops into updates of one parameter"},
     {"fuse_optimizer", "early_update", "it leaves an update ready earlier, which then may move"},
     {"merge_optimizer", "flatten_parameters", "it makes the lists that are then stored flat"},
@@ -70,6 +79,9 @@ constexpr PassOrder kOrders[] = {
     {"common_subexpression", "fuse_elementwise", kMembersKeepArguments},
     {"recompute", "fuse_elementwise", kMembersKeepArguments},
     {"fuse_elementwise", "order", "a fused instruction moves as one"},
+
+    {"order", "overlap_collectives", "it would move instructions away from where they wait"},
+    {"overlap_collectives", "memory_reuse", "it tells how long values live"},
 
     {"fuse_attention", "memory_reuse", kStorageIsShared},
     {"fuse_residual_layer_norm", "memory_reuse", kStorageIsShared},

@@ -56,6 +56,21 @@ TEST(EmulatedDevice, ReadsTheHostsMemoryWhenTheCopyRuns) {
   EXPECT_EQ(to, std::vector<char>(4, 2));
 }
 
+TEST(EmulatedDevice, AnEventPassesWhileSomebodyAsks) {
+  const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+  const auto event = DeviceOf(EmulatedPlace()).MakeEvent();
+  EXPECT_TRUE(event->HasPassed()) << "never recorded";
+  Sevens sevens(stream.get());
+  std::vector<char> host(4, 0);
+  sevens.CopyTo(&host, stream.get());
+  stream->Record(event.get());
+  EXPECT_FALSE(event->HasPassed());
+  EXPECT_EQ(host, std::vector<char>(4, 0));
+  while (!event->HasPassed()) {
+  }
+  EXPECT_EQ(host, std::vector<char>(4, 7));
+}
+
 TEST(EmulatedDevice, AnEventRunsTheStreamUpToWhereItWasRecorded) {
   Device& device = DeviceOf(EmulatedPlace());
   const auto stream = device.MakeStream();

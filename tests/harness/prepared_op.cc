@@ -127,6 +127,7 @@ PreparedOp::PreparedOp(const OpRegistry& registry, const Op& op, const NamedTens
                        const OpSettings& settings)
     : def_(registry.Get(op.type)), op_(op), device_{.place = settings.place} {
   CheckOp(def_, op);
+  const DeviceUse use = UsePlace(settings.place);
   const OpContext context = ContextOf(def_, op, inputs, settings.layouts, settings.place);
   const KernelDef& kernel = registry.SelectKernel(context, settings.candidate);
   candidate_ = kernel.name;
@@ -263,6 +264,7 @@ void PreparedOp::LoadFewerRows(const NamedTensors& inputs, unsigned char poison)
 }
 
 void PreparedOp::Load(const NamedTensors& inputs, unsigned char poison) {
+  const DeviceUse use = UsePlace(device_.place);
   poison_ = poison;
   if (fault_ != nullptr) fault_->Fill(0xFF);
   for (Argument& output : outputs_) {
@@ -307,7 +309,10 @@ void PreparedOp::TakeInputAway(const std::string& name) {
   input->tensor.ShareLoD(input->taken_away->shared_lod());
 }
 
-void PreparedOp::Run() { kernel_->Run(context_); }
+void PreparedOp::Run() {
+  const DeviceUse use = UsePlace(device_.place);
+  kernel_->Run(context_);
+}
 
 void PreparedOp::Wait() const {
   if (stream_ == nullptr) return;

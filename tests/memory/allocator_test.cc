@@ -105,7 +105,9 @@ TEST(AllocatorOf, RefusesPlacesThatAreNotThere) {
     // Without a device, the message has the CUDA runtime's reason.
     EXPECT_THAT(error.what(), MatchesRegex("place cuda:1000: "
                                            "(built without CUDA"
-                                           "|this machine has [1-9][0-9]* CUDA devices"
+                                           "|there is one CUDA device, expected cuda:0"
+                                           "|there are ([0-9]+) CUDA devices, expected cuda:0 to "
+                                           "cuda:[0-9]+"
                                            "|no CUDA devices [(][^()]+[)])"));
   }
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -17,6 +18,7 @@
 #include "memory/cuda_memory.h"
 #include "memory/out_of_memory_error.h"
 #include "memory/places.h"
+#include "tests/harness/cuda_place.h"
 
 namespace skiff {
 namespace {
@@ -61,18 +63,23 @@ void ExpectIsMemory(void* block, int64_t bytes) {
   ASSERT_EQ(written, read);
 }
 
+using harness::CudaPlace;
+
 // With expandable segments and without.
 class CudaCaching : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
-    if (GetParam() && MakeCudaVirtualMemory(0) == nullptr) {
+    if (GetParam() && MakeCudaVirtualMemory(kDevice) == nullptr) {
       GTEST_SKIP() << "the device maps no memory";
     }
-    allocator_ =
-        std::make_unique<CachingAllocator>(CudaCachingOptions(0, GetParam()), MakeCudaEvents(0));
+    allocator_ = std::make_unique<CachingAllocator>(CudaCachingOptions(kDevice, GetParam()),
+                                                    MakeCudaEvents(kDevice));
+    use_.emplace(&DeviceOf(CudaPlace()));
   }
 
+  const int32_t kDevice = CudaPlace().index;
+  std::optional<DeviceUse> use_;  // by the test itself
   std::unique_ptr<CachingAllocator> allocator_;
 };
 
@@ -80,7 +87,7 @@ TEST_P(CudaCaching, GivesMemoryOfAllSizes) {
   for (const int64_t bytes :
        {int64_t{1}, int64_t{1000}, kMegabyte, kMegabyte + 1, 5 * kMegabyte, 40 * kMegabyte + 3}) {
     const Buffer buffer(*allocator_, bytes);
-    EXPECT_EQ(buffer.place(), Place::Cuda(0));
+    EXPECT_EQ(buffer.place(), CudaPlace());
     EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 256, 0);
     ExpectIsMemory(buffer.data(), bytes);
   }
@@ -132,10 +139,10 @@ TEST_P(CudaCaching, GivesUnusedMemoryBackToTheSystem) {
 
 TEST_P(CudaCaching, GoesOnAfterItRanOutOfMemory) {
   try {
-    const Buffer buffer(*allocator_, 2 * CudaMemoryBytes(0), {.tag = MemoryTag::kArena});
+    const Buffer buffer(*allocator_, 2 * CudaMemoryBytes(kDevice), {.tag = MemoryTag::kArena});
     ADD_FAILURE() << "the device has twice its memory";
   } catch (const OutOfMemoryError& error) {
-    EXPECT_EQ(error.shortage().place, Place::Cuda(0));
+    EXPECT_EQ(error.shortage().place, CudaPlace());
     EXPECT_NE(error.shortage().reason, "");
   }
   EXPECT_EQ(allocator_->statistics().reserved_bytes, 0);
@@ -184,13 +191,14 @@ INSTANTIATE_TEST_SUITE_P(Segments, CudaCaching, ::testing::Values(true, false),
 
 TEST(CudaAllocator, IsTheDevices) {
   if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
-  const Buffer buffer(AllocatorOf(Place::Cuda(0)), 1000);
+  const Buffer buffer(AllocatorOf(CudaPlace()), 1000);
+  const DeviceUse use(&DeviceOf(CudaPlace()));
   ExpectIsMemory(buffer.data(), buffer.bytes());
 }
 
 TEST(CudaPinnedAllocator, GivesPageLockedMemory) {
   if (!HasCudaDevice()) GTEST_SKIP() << "no GPU";
-  const Buffer buffer(DeviceOf(Place::Cuda()).pinned_allocator(), 1000);
+  const Buffer buffer(DeviceOf(CudaPlace()).pinned_allocator(), 1000);
   EXPECT_EQ(buffer.place(), Place::Cpu());
   cudaPointerAttributes attributes{};
   ASSERT_EQ(cudaPointerGetAttributes(&attributes, buffer.data()), cudaSuccess);

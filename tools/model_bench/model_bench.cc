@@ -6,6 +6,8 @@
 // the figures of a plan are those of the largest. The split by op comes last, from a step of its
 // own, because timing every instruction slows it down.
 // With --clients, several threads then serve the model at once.
+// Under mpirun, each process is a rank with a batch of its own; rank 0 prints the figures, and what
+// all ranks do together.
 // The split has the ops of loops, too: "while > mul" is a mul in the body of a while, in all
 // iterations, and "while" what else the loop does.
 #include <gflags/gflags.h>
@@ -28,6 +30,8 @@
 
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/ops_on_host.h"
+#include "framework/comm/communicator.h"
+#include "framework/comm/launched_ranks.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
@@ -103,6 +107,11 @@ DEFINE_string(json, "", "file for the figures, with the settings they depend on;
 DEFINE_bool(split, true,
             "print the time of a step by op and its share of the peak: of products of bfloat16 "
             "where a kernel uses the processor's instructions for them, else of float32 FMA");
+DEFINE_string(reduction, "ranks",
+              "under mpirun, how gradients are added: ranks (in the order of the ranks) or fast "
+              "(as MPI likes)");
+DEFINE_int64(bucket_bytes, int64_t{25} << 20,
+             "under mpirun, gradients of so many bytes are summed at once; 0: each one alone");
 DEFINE_int32(seed, 1, "seed of initial values and generated samples");
 
 namespace skiff {
@@ -229,6 +238,9 @@ struct Figures {
   float first_value = 0;
   float last_value = 0;
   std::string weights_hash;
+  // Of several ranks.
+  int32_t ranks = 1;
+  double sent_bytes = 0;  // by one rank in a step
   // With --clients.
   Percentiles client_step_ms;
   double clients_samples_per_s = 0;
@@ -237,7 +249,7 @@ struct Figures {
   double flops() const { return flop / (step_ms.median * 1e-3); }
   double peak_share() const { return flops() / peaks.float32; }
   double samples_per_s() const {
-    return FLAGS_batch_size / ((batches == 1 ? step_ms.median : mean_step_ms) * 1e-3);
+    return ranks * FLAGS_batch_size / ((batches == 1 ? step_ms.median : mean_step_ms) * 1e-3);
   }
   double model_rss_mb() const { return peak_rss_mb - rss_before_mb; }
 };
@@ -296,7 +308,9 @@ ModelWorkload WorkloadFromFlags(Executor* executor) {
 }
 
 // Runs the steps and fills in the figures that depend on them. Returns the last batch's program.
-BoundProgram TimeSteps(const ModelWorkload& workload, CompiledProgram* compiled, Figures* figures) {
+// `communicator`: of several ranks, or nullptr.
+BoundProgram TimeSteps(const ModelWorkload& workload, const Communicator* communicator,
+                       CompiledProgram* compiled, Figures* figures) {
   const std::vector<FeedList>& batches = workload.batches;
   BoundProgram bound = compiled->Bind(batches[0], {workload.fetch});
   size_t next = 0;
@@ -316,8 +330,13 @@ BoundProgram TimeSteps(const ModelWorkload& workload, CompiledProgram* compiled,
       figures->plan = bound.statistics();
   }
   std::vector<double> ms;
+  const int64_t sent_before = communicator == nullptr ? 0 : communicator->bytes_sent();
   const std::clock_t start = std::clock();
   for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf(step) * 1e3);
+  if (communicator != nullptr) {
+    figures->sent_bytes =
+        static_cast<double>(communicator->bytes_sent() - sent_before) / FLAGS_steps;
+  }
   figures->step_cpu_ms =
       1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / FLAGS_steps;
   figures->last_value = bound.fetch(0).data<float>()[0];
@@ -391,6 +410,10 @@ void PrintFigures(const Figures& figures) {
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f samples/s\n",
               figures.name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms.median,
               step_ms.p10, step_ms.p90, figures.samples_per_s());
+  if (figures.ranks > 1) {
+    std::printf("%d ranks, each with such a batch; each sends %.2f MB a step\n", figures.ranks,
+                figures.sent_bytes / kMegabyte);
+  }
   if (figures.batches == 1 && figures.peaks.float32 == 0) {
     std::printf("on %s: %.2f GFLOP a step, %.1f GFLOP/s\n", FLAGS_place.c_str(),
                 figures.flop * 1e-9, figures.flops() * 1e-9);
@@ -485,6 +508,10 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"first_value", figures.first_value},
           {"last_value", figures.last_value},
           {"weights_hash", figures.weights_hash},
+          {"ranks", figures.ranks},
+          {"sent_bytes", figures.sent_bytes},
+          {"reduction", FLAGS_reduction},
+          {"bucket_bytes", FLAGS_bucket_bytes},
           {"clients", FLAGS_clients},
           {"client_step_ms", figures.client_step_ms.median},
           {"client_step_ms_p10", figures.client_step_ms.p10},
@@ -508,9 +535,16 @@ int Main() {
   AllocatorOf(place).SetLimit(FLAGS_memory_limit_bytes);
   Executor executor(place);
   const ModelWorkload workload = WorkloadFromFlags(&executor);
-  const CompileOptions options = OptionsFromFlags();
+  CompileOptions options = OptionsFromFlags();
+  const std::shared_ptr<Communicator> communicator = LaunchedRanks({});
+  if (communicator != nullptr) {
+    options.data_parallel = {.communicator = communicator,
+                             .order = SumOrderFromName(FLAGS_reduction),
+                             .bucket_bytes = FLAGS_bucket_bytes};
+    figures.ranks = communicator->world().size;
+  }
   CompiledProgram compiled = executor.Compile(*workload.program, options);
-  BoundProgram bound = TimeSteps(workload, &compiled, &figures);
+  BoundProgram bound = TimeSteps(workload, communicator.get(), &compiled, &figures);
   // Before the hash, which takes memory of its own.
   figures.allocated = AllocatorOf(place).statistics();
   figures.peak_rss_mb = PeakRssMegabytes();
@@ -518,6 +552,12 @@ int Main() {
   figures.weights_hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
 
   if (FLAGS_clients > 0) TimeClients(workload, compiled, &figures);
+  // The ranks run the same steps.
+  const bool prints = communicator == nullptr || communicator->world().rank == 0;
+  if (!prints) {
+    if (FLAGS_split) bound.TimedStep();
+    return 0;
+  }
 
   PrintFigures(figures);
   PrintRecomputed(figures.plan.recomputed);

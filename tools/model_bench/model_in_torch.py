@@ -11,12 +11,19 @@ above what the process held before it built the model, in MiB, as in model_bench
 Needs PyTorch. The network, the sizes and the optimizer are those of model_bench; initial values
 are PyTorch's, which doesn't change times. A step copies its batch to the device, goes forward and
 backward, updates the parameters, and ends when the loss is on the host, as in model_bench.
+Under torchrun, each process is a rank that takes a batch of its own, and gradients are averaged by
+DistributedDataParallel over gloo:
+
+    torchrun --nproc_per_node=2 tools/model_bench/model_in_torch.py --model=resnet18 --device=cpu \
+        --threads=1
+
 PyTorch chooses its fastest convolutions. --precision=bfloat16 is torch.autocast, whose parameters
 are float32; tf32 lets products and convolutions of float32 on a device round what they multiply.
 """
 
 import argparse
 import json
+import os
 import statistics
 import time
 
@@ -227,29 +234,33 @@ MODELS = [*CLASSIFIERS, "ernie_mini", "ernie_mini_dropout", "char_lstm", "char_g
           "gru_512", *seq2seq_in_torch.MODELS]
 
 
-def make(torch, model, batch_size, length):
-    """Returns the network, a batch on the CPU, and the function from such a batch to the loss."""
+def make(torch, model, batch_size, length, prepare):
+    """Returns the network, a batch on the CPU, and the function from such a batch to the loss.
+
+    prepare(network) returns what trains in place of the network.
+    """
     cross_entropy = torch.nn.functional.cross_entropy
     if model in CLASSIFIERS:
         build, image, classes = CLASSIFIERS[model]
-        network = build(torch)
+        network = prepare(build(torch))
         batch = [torch.rand(batch_size, *image) * 2 - 1, torch.randint(classes, (batch_size,))]
         return network, batch, lambda x, labels: cross_entropy(network(x), labels)
     if model.startswith("ernie_mini"):
         length = length or 128
-        network = ernie(torch, length, 0.1 if model == "ernie_mini_dropout" else 0.0)
+        network = prepare(ernie(torch, length, 0.1 if model == "ernie_mini_dropout" else 0.0))
         return network, ernie_batch(torch, batch_size, length), network
     if model.startswith("char_"):
-        network = char_rnn(torch, model[len("char_"):])
+        network = prepare(char_rnn(torch, model[len("char_"):]))
         batch = [torch.randint(CHARACTERS, (length or 64, batch_size)) for _ in range(2)]
         return network, batch, lambda ids, labels: cross_entropy(network(ids), labels.flatten())
     if model.startswith("seq2seq_"):
-        network = seq2seq_in_torch.torch_network(torch, model)
+        network = prepare(seq2seq_in_torch.torch_network(torch, model))
         shape = (length or 30, batch_size)
         batch = [torch.randint(seq2seq_in_torch.TOKENS, shape) for _ in range(3)]
         return network, batch, lambda source, given, labels: cross_entropy(network(source, given),
                                                                            labels.flatten())
-    network, packed = recurrent_in_torch.torch_layer(torch, model.split("_")[0], batch_size)
+    layer, packed = recurrent_in_torch.torch_layer(torch, model.split("_")[0], batch_size)
+    network = prepare(layer)
     return network, [packed], lambda x: network(x)[0].data.mean()
 
 
@@ -272,13 +283,23 @@ def make_update(torch, optimizer, parameters):
     return update
 
 
+def ranks():
+    """Returns the number of processes that torchrun has started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def make_step(torch, options):
     """Returns a function that runs a training step and waits for its end."""
     is_cuda = options.device == "cuda"
-    network, batch, loss = make(torch, options.model, options.batch_size, options.length)
-    network.to(options.device).train()
+
+    def prepare(network):
+        network.to(options.device).train()
+        if options.channels_last:
+            network.to(memory_format=torch.channels_last)
+        return torch.nn.parallel.DistributedDataParallel(network) if ranks() > 1 else network
+
+    network, batch, loss = make(torch, options.model, options.batch_size, options.length, prepare)
     if options.channels_last:
-        network.to(memory_format=torch.channels_last)
         batch = [x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
                  for x in batch]
     if options.compile != "none":
@@ -329,6 +350,8 @@ def main():
     allows_tf32 = options.precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allows_tf32
     torch.backends.cudnn.benchmark = True
+    if ranks() > 1:
+        torch.distributed.init_process_group("gloo" if options.device == "cpu" else "nccl")
     before_mb = torch_side.resident_megabytes()
     step = make_step(torch, options)
     for _ in range(3):
@@ -338,9 +361,12 @@ def main():
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
-    print(json.dumps({"step_ms": 1e3 * statistics.median(times),
-                      "model_rss_mb": torch_side.peak_megabytes() - before_mb,
-                      "torch": torch.__version__}))
+    if ranks() > 1:
+        torch.distributed.destroy_process_group()
+    if os.environ.get("RANK", "0") == "0":
+        print(json.dumps({"step_ms": 1e3 * statistics.median(times),
+                          "model_rss_mb": torch_side.peak_megabytes() - before_mb,
+                          "ranks": ranks(), "torch": torch.__version__}))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
         fits ? nullptr : NewBlock(plan, planned.place, workspace_bytes_[i], MemoryTag::kArena));
   }
   PlaceWorkspaces();
-  context_.device_context = planned.place.is_cpu() ? &state->host : &state->device;
+  const bool is_beside = planned.stream == PlanStream::kCommunication;
+  const DeviceContext& on_device = is_beside ? state->communication : state->device;
+  context_.device_context = planned.place.is_cpu() ? &state->host : &on_device;
   context_.communicator =
       planned.place.is_cpu() ? state->host_communicator : state->device_communicator;
   context_.seed = &state->seed;

@@ -20,6 +20,8 @@ namespace skiff {
 // The state of a run, for all kernels.
 struct RunState {
   DeviceContext device;  // of the program's place
+  // Of kernels on the device in the communication stream.
+  DeviceContext communication;
   DeviceContext host;
   uint64_t seed = 0;
   uint64_t step = 0;

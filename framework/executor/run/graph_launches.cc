@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "framework/analysis/dependencies.h"
 #include "framework/base/element_count.h"
 #include "framework/plan/loop.h"
 
@@ -20,6 +21,8 @@ bool HostWorksIn(const Loop& loop) {
 
 bool CanBeCaptured(const Plan& plan, const Instruction& instruction, const BoundKernel& kernel) {
   if (instruction.place.is_cpu()) return false;
+  // Ranks may have different plans, and so graphs of other stretches.
+  if (IsCollective(instruction)) return false;
   if (instruction.loop != nullptr && HostWorksIn(*instruction.loop)) return false;
   // The host decides from run to run whether a form is made anew.
   if (kernel.has_derived_forms()) return false;
@@ -55,6 +58,14 @@ std::vector<int64_t> GraphLaunches(const Plan& plan, const PlanRunner& runner) {
     launches.push_back(is_captured ? Launches(instruction) : 0);
   }
   return launches;
+}
+
+std::vector<size_t> WaitsOf(const Plan& plan) {
+  std::vector<size_t> waits;
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    if (plan.instructions[i].waits_for >= 0) waits.push_back(i);
+  }
+  return waits;
 }
 
 }  // namespace skiff

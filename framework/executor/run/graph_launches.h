@@ -16,4 +16,7 @@ bool HasRaggedFeed(const Plan& plan);
 // Returns for each instruction about how many kernels it launches; 0 if it can't be captured.
 std::vector<int64_t> GraphLaunches(const Plan& plan, const PlanRunner& runner);
 
+// Returns the instructions that wait for the communication stream, which no graph does.
+std::vector<size_t> WaitsOf(const Plan& plan);
+
 }  // namespace skiff

@@ -125,14 +125,16 @@ std::unique_ptr<BoundKernel> PlanRunner::PrepareForRows(size_t i) {
 void PlanRunner::StartTiming(Clock clock) {
   clock_ = clock;
   for (Step& step : steps_) {
-    step.seconds = 0;
+    step.seconds = step.waited_seconds = 0;
     StartBodyTiming(step.current->kernel());
   }
 }
 
 void PlanRunner::Measure(size_t i, const std::function<void()>& work) {
   const bool is_by_events = clock_ == Clock::kEvents;
-  if (is_by_events && !RunsOnHost(plan_, plan_.instructions[i])) return MeasureByEvents(i, work);
+  if (is_by_events && !RunsOnHost(plan_, plan_.instructions[i])) {
+    return MeasureByEvents(i, StreamOf(i), &InstructionTime::seconds, work);
+  }
   // The device's work before it isn't the instruction's.
   if (is_by_events) link_.Wait();
   const double start = SteadySeconds();
@@ -141,12 +143,28 @@ void PlanRunner::Measure(size_t i, const std::function<void()>& work) {
   steps_[i].seconds += SteadySeconds() - start;
 }
 
-void PlanRunner::MeasureByEvents(size_t i, const std::function<void()>& work) {
-  DeviceTime time{.instruction = i, .start = link_.MakeEvent(), .end = link_.MakeEvent()};
-  link_.Record(time.start.get());
+void PlanRunner::MeasureWait(size_t i, const std::function<void()>& wait) {
+  if (link_.has_device()) {
+    return MeasureByEvents(i, &link_.stream(), &InstructionTime::waited_seconds, wait);
+  }
+  const double start = SteadySeconds();
+  wait();
+  steps_[i].waited_seconds += SteadySeconds() - start;
+}
+
+void PlanRunner::MeasureByEvents(size_t i, DeviceStream* stream, double InstructionTime::*seconds,
+                                 const std::function<void()>& work) {
+  DeviceTime time{
+      .instruction = i, .seconds = seconds, .start = link_.MakeEvent(), .end = link_.MakeEvent()};
+  stream->Record(time.start.get());
   work();
-  link_.Record(time.end.get());
+  stream->Record(time.end.get());
   device_times_.push_back(std::move(time));
+}
+
+DeviceStream* PlanRunner::StreamOf(size_t i) const {
+  const bool is_beside = plan_.instructions[i].stream == PlanStream::kCommunication;
+  return is_beside ? state_.communication.stream : &link_.stream();
 }
 
 std::vector<InstructionTime> PlanRunner::StopTiming() {
@@ -156,11 +174,12 @@ std::vector<InstructionTime> PlanRunner::StopTiming() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const BoundKernel& kernel = *steps_[i].current;
     times.push_back(TimeOf(plan_, plan_.instructions[i], kernel.def(), steps_[i].seconds));
+    times.back().waited_seconds = steps_[i].waited_seconds;
     StopBodyTiming(kernel.kernel(), &times.back(), &of_bodies);
   }
   // Last: a device that has failed throws here.
   for (const DeviceTime& time : std::exchange(device_times_, {})) {
-    times[time.instruction].seconds += time.end->SecondsSince(*time.start);
+    times[time.instruction].*time.seconds += time.end->SecondsSince(*time.start);
   }
   std::ranges::move(of_bodies, std::back_inserter(times));
   return times;

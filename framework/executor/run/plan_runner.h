@@ -108,6 +108,17 @@ class PlanRunner {
   void Time(size_t i, const Work& work) {
     is_timed() ? Measure(i, work) : work();
   }
+  // Runs the kernel of an instruction in the communication stream, with an Error's place and its
+  // time: in the thread of that stream. The caller then calls NoteWrites in the thread of the run.
+  void RunBeside(size_t i) {
+    Locate(i, [&] { Time(i, [&] { kernel(i).Run(); }); });
+  }
+  // Calls wait(), which has the main stream wait for the communication stream before the
+  // instruction. While times are taken, adds the seconds to the waits of the instruction.
+  template <typename Wait>
+  void TimeWait(size_t i, const Wait& wait) {
+    is_timed() ? MeasureWait(i, wait) : wait();
+  }
   // Advances the versions of the variables that the instruction has written: derived forms of the
   // variables are out of date, in all plans.
   void NoteWrites(size_t i) {
@@ -135,10 +146,12 @@ class PlanRunner {
     bool is_fixed = false;    // its rows vary, but the kernel doesn't take fewer rows
     bool reads_feed = false;  // an argument may be elsewhere in each run
     double seconds = 0;       // since StartTiming
+    double waited_seconds = 0;
   };
-  // The time of an instruction on a device: between two events.
+  // The time of an instruction on a device, or of its wait: between two events.
   struct DeviceTime {
     size_t instruction = 0;
+    double InstructionTime::*seconds = nullptr;
     std::unique_ptr<DeviceEvent> start;
     std::unique_ptr<DeviceEvent> end;
   };
@@ -148,7 +161,11 @@ class PlanRunner {
                                         const std::vector<int64_t>& workspace_bytes) const;
   std::unique_ptr<BoundKernel> PrepareForRows(size_t i);
   void Measure(size_t i, const std::function<void()>& work);
-  void MeasureByEvents(size_t i, const std::function<void()>& work);
+  void MeasureWait(size_t i, const std::function<void()>& wait);
+  // `stream`: where the work goes. `seconds`: where the time goes.
+  void MeasureByEvents(size_t i, DeviceStream* stream, double InstructionTime::*seconds,
+                       const std::function<void()>& work);
+  DeviceStream* StreamOf(size_t i) const;
 
   const Plan& plan_;
   const KernelEnvironment& environment_;

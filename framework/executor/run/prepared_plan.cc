@@ -10,6 +10,7 @@
 
 #include "framework/analysis/argument_places.h"
 #include "framework/analysis/memory_report.h"
+#include "framework/analysis/stream_waits.h"
 #include "framework/base/error.h"
 #include "framework/comm/communicator.h"
 #include "framework/executor/run/graph_launches.h"
@@ -29,6 +30,13 @@ constexpr uint64_t kNeverCurrent = std::numeric_limits<uint64_t>::max();
 
 World WorldOf(const DataParallelOptions& options) {
   return options.communicator == nullptr ? World() : options.communicator->world();
+}
+
+// A pass that breaks this would have two streams use the same memory at once.
+void CheckStreams(const Plan& plan) {
+  if (!HasCommunicationStream(plan)) return;
+  const std::vector<std::string> mistakes = StreamMistakes(plan);
+  SKIFF_ENFORCE(mistakes.empty(), kFailedPrecondition, Join(mistakes, "\n"));
 }
 
 }  // namespace
@@ -52,6 +60,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       data_parallel_(inputs.data_parallel),
       world_(WorldOf(data_parallel_)),
       link_(inputs.link),
+      comm_(HasCommunicationStream(plan_) ? inputs.comm : nullptr),
+      agreement_(inputs.agreement),
       environment_{
           .registry = registry_,
           .math = inputs.math,
@@ -64,6 +74,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       arena_(inputs.arena),
       statistics_(inputs.statistics),
       state_{.device = link_->context(),
+             .communication = comm_ == nullptr ? link_->context() : comm_->context(),
              .seed = inputs.program->seed,
              .host_communicator = data_parallel_.communicator.get(),
              .device_communicator = data_parallel_.device_communicator.get()},
@@ -72,6 +83,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
                 " and a link to ", link_->place(), ": expected a link to the plan's place");
   // A pass that breaks this would have a kernel touch memory that it can't.
   if (is_on_device()) CheckPlaces(plan_);
+  CheckStreams(plan_);
+  if (agreement_ != nullptr) unchecked_order_ = CollectiveOrder(plan_);
   kernels_ = PrepareKernels({.environment = environment_,
                              .forced = inputs.forced_kernels,
                              .tuner = inputs.tuner,
@@ -127,8 +140,9 @@ void PreparedPlan::AllocateAll() {
     rollback_.emplace(plan_, *values_, is_last_segment_, link_.get());
     FindFaultWords();
     if (step_on_device_ != nullptr) {
-      graphs_.emplace(link_.get(), GraphLaunches(plan_, *runner_),
-                      std::vector<size_t>{rollback_->end(), check_faults_before_});
+      std::vector<size_t> cuts = WaitsOf(plan_);
+      cuts.insert(cuts.end(), {rollback_->end(), check_faults_before_});
+      graphs_.emplace(link_.get(), GraphLaunches(plan_, *runner_), cuts);
     }
   } catch (...) {
     // The plan points to what is erased here, so it must be made again.
@@ -254,6 +268,10 @@ void PreparedPlan::StartRun() {
                 "no feeds are bound: the last ones didn't fit, feed others first");
   if (copies_) copies_->Read();
   if (scope_.has_replaced_values()) CheckReplacedValues();
+  if (!unchecked_order_.empty()) {
+    agreement_->Check(unchecked_order_);
+    unchecked_order_.clear();
+  }
   scope_.SetWork(link_->unfinished_run());
   FollowArena();
   fetches_->Make();
@@ -295,6 +313,7 @@ void PreparedPlan::Undo() {
   // Versions aren't put back. They have advanced with the writes that are undone, so forms made
   // since are remade, which is all that a version is for.
   // The run has failed already and throws its own Error.
+  if (comm_ != nullptr) comm_->WaitQuietly();
   link_->WaitQuietly();
   rollback_->Restore();
   link_->WaitQuietly();
@@ -333,6 +352,25 @@ void PreparedPlan::CheckFaultsBefore(size_t instruction) {
   if (instruction == check_faults_before_) CheckFaults();
 }
 
+bool PreparedPlan::RunBeside(size_t instruction) {
+  const Instruction& planned = plan_.instructions[instruction];
+  if (planned.stream == PlanStream::kMain) {
+    const auto count = static_cast<size_t>(planned.waits_for + 1);
+    if (count > 0) runner_->TimeWait(instruction, [&] { comm_->Await(count); });
+    return false;
+  }
+  host_access_->AwaitBefore(instruction);
+  const bool follows_main =
+      instruction > 0 && plan_.instructions[instruction - 1].stream == PlanStream::kMain;
+  comm_->Issue([this, instruction] { runner_->RunBeside(instruction); }, follows_main);
+  runner_->NoteWrites(instruction);
+  return true;
+}
+
+void PreparedPlan::FinishBeside() {
+  if (comm_ != nullptr) runner_->TimeWait(runner_->size() - 1, [&] { comm_->Finish(); });
+}
+
 void PreparedPlan::RunKernel(size_t instruction) {
   host_access_->AwaitBefore(instruction);
   runner_->kernel(instruction).Run();
@@ -358,6 +396,9 @@ size_t PreparedPlan::RunGraph(size_t instruction) {
 
 size_t PreparedPlan::RunFrom(size_t instruction) {
   try {
+    // Outside of graphs, and of the place that an Error is given: it may be of an earlier
+    // instruction.
+    if (comm_ != nullptr && RunBeside(instruction)) return instruction + 1;
     if (graphs_ && !runner_->is_timed()) {
       const size_t next = RunGraph(instruction);
       if (next > instruction) return next;
@@ -378,6 +419,7 @@ void PreparedPlan::RunStarted(End end) {
       i = RunFrom(i);
     }
     CheckFaultsBefore(runner_->size());
+    FinishBeside();
     FinishRun(end);
   } catch (...) {
     Undo();

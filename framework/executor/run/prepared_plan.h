@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "framework/analysis/collective_order.h"
 #include "framework/comm/world.h"
 #include "framework/executor/api/feed_list.h"
 #include "framework/executor/api/instruction_time.h"
 #include "framework/executor/api/plan_statistics.h"
+#include "framework/executor/device/comm_link.h"
 #include "framework/executor/device/data_faults.h"
 #include "framework/executor/device/device_graphs.h"
 #include "framework/executor/device/device_link.h"
@@ -46,6 +48,10 @@ class PreparedPlan {
     KernelNames forced_kernels = {};
     KernelTuner* tuner = nullptr;  // used by the constructor only; nullptr: none
     std::shared_ptr<DeviceLink> link = DeviceLink::Host();  // to the place of the plan
+    // The communication stream beside the link; nullptr: instructions of that stream run in the
+    // main stream.
+    std::shared_ptr<CommLink> comm = {};
+    std::shared_ptr<CollectiveAgreement> agreement = {};  // of the ranks; nullptr: there is one
     std::shared_ptr<SharedArena> arena;
     std::shared_ptr<PreparationStatistics> statistics;  // counts kernels here
     // For a plan for a capacity: the counts of the run that asks for the plan. The plan's feeds are
@@ -146,6 +152,11 @@ class PreparedPlan {
   // Runs the stretch for a graph that begins with the instruction (DeviceGraphs::Run). Returns the
   // next instruction: `instruction` itself if no stretch begins there.
   size_t RunGraph(size_t instruction);
+  // If the instruction is of the communication stream, issues it there and returns true. If not,
+  // lets the main stream wait for the other one as the plan says, and returns false.
+  bool RunBeside(size_t instruction);
+  // Lets the main stream wait for all of the other one: at the end of a run.
+  void FinishBeside();
   // Waits for the memory that the host needs and runs the kernel.
   void RunKernel(size_t instruction);
   // Counts the run's writes to variables that share memory with another variable (NoteWrite).
@@ -182,6 +193,9 @@ class PreparedPlan {
   const World world_;  // of all ranks that run the program
   // Outlives everything in its stream: kernels, values and arenas.
   std::shared_ptr<DeviceLink> link_;
+  const std::shared_ptr<CommLink> comm_;  // nullptr: the plan has one stream
+  const std::shared_ptr<CollectiveAgreement> agreement_;
+  std::vector<std::string> unchecked_order_;  // CollectiveOrder, until the ranks agree
   const KernelEnvironment environment_;
   const bool makes_graphs_;
   std::shared_ptr<SharedArena> arena_;

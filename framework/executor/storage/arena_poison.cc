@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "framework/analysis/liveness.h"
+#include "framework/analysis/stream_waits.h"
 #include "framework/executor/storage/storage.h"
 
 namespace skiff {
@@ -42,8 +43,11 @@ ArenaPoison::ArenaPoison(const Plan& plan, const ValueTensors& values)
     if (!dies || last >= dead_after_.size()) continue;
     dead_after_[last].push_back({value.offset, value.offset + StorageBytes(value)});
   }
+  const std::vector<size_t> ends = StreamEnds(plan);
   for (size_t i = 0; i < dead_after_.size(); ++i) {
-    std::ranges::copy(WorkspaceRanges(plan.instructions[i]), std::back_inserter(dead_after_[i]));
+    if (ends[i] >= dead_after_.size()) continue;
+    std::ranges::copy(WorkspaceRanges(plan.instructions[i]),
+                      std::back_inserter(dead_after_[ends[i]]));
   }
 }
 

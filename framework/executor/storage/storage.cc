@@ -10,6 +10,7 @@
 
 #include "framework/analysis/contiguous_values.h"
 #include "framework/analysis/liveness.h"
+#include "framework/analysis/stream_waits.h"
 #include "framework/base/error.h"
 #include "framework/executor/storage/guarded_memory.h"
 #include "memory/allocator.h"
@@ -25,12 +26,12 @@ constexpr int64_t kLimitBytes = int64_t{1} << 60;
 
 // Turns values and workspaces into buffers with lives, for the planner, which knows nothing of
 // plans. An alias takes no buffer: StorageLives extends its root's life over its readers. A
-// workspace lives during its instruction alone.
+// workspace lives until its instruction is over.
 class StorageRequests {
  public:
   // Those of one place.
   StorageRequests(Plan* plan, Place place)
-      : plan_(*plan), place_(place), lives_(StorageLives(*plan)) {
+      : plan_(*plan), place_(place), lives_(StorageLives(*plan)), ends_(StreamEnds(*plan)) {
     for (const ValueId value : plan_.ids()) AddValue(value);
     AddGroups();
     for (size_t i = 0; i < plan_.instructions.size(); ++i) AddWorkspaces(i);
@@ -108,9 +109,10 @@ class StorageRequests {
     Instruction& instruction = plan_.instructions[index];
     if (instruction.place != place_) return;
     instruction.workspace_offsets.assign(instruction.workspace_bytes.size(), 0);
-    const auto instant = static_cast<int32_t>(index);
+    const Life life{.first = static_cast<int32_t>(index),
+                    .last = static_cast<int32_t>(ends_[index])};
     for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
-      Add(instruction.workspace_bytes[j], kBufferAlignment, {.first = instant, .last = instant},
+      Add(instruction.workspace_bytes[j], kBufferAlignment, life,
           &instruction.workspace_offsets[j]);
     }
   }
@@ -131,6 +133,7 @@ class StorageRequests {
   Plan& plan_;
   const Place place_;
   const ValueTable<Life> lives_;
+  const std::vector<size_t> ends_;  // of instructions
   std::vector<ArenaBuffer> buffers_;
   std::vector<int64_t*> offsets_;  // where the offset of each buffer goes
   std::map<ValueId, size_t> buffer_of_;

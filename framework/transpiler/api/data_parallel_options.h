@@ -20,6 +20,19 @@ SumOrder SumOrderFromName(const std::string& name);
 // Returns "ranks" or "fast".
 std::string SumOrderName(SumOrder order);
 
+// Whether collective ops run beside the others: on a device on a second stream, on the CPU in a
+// second thread. The results are the same bits.
+enum class Overlap {
+  kAuto,  // on a device, and on the CPU if a rank has at least 4 cores
+  kOn,
+  kOff,
+};
+
+// Parses "auto", "on" or "off". Throws Error (kInvalidArgument) for any other name.
+Overlap OverlapFromName(const std::string& name);
+// Returns "auto", "on" or "off".
+std::string OverlapName(Overlap overlap);
+
 struct DataParallelOptions {
   // Connects the ranks on the CPU. nullptr: the program runs alone. With several ranks, the pass
   // data_parallel runs, which sums gradients over the ranks.
@@ -30,6 +43,7 @@ struct DataParallelOptions {
   // A bucket is a list of gradients that are summed at once, and has at least so many bytes. 0:
   // each gradient is summed alone.
   int64_t bucket_bytes = int64_t{25} << 20;
+  Overlap overlap = Overlap::kAuto;
   // Whether each rank keeps, and updates by, only its part of the optimizer states (ZeRO-1).
   bool shard_optimizer = false;
 };

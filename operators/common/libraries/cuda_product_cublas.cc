@@ -15,9 +15,9 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/base/shared_library.h"
 #include "framework/base/str_cat.h"
 #include "operators/common/cuda/cuda_product_parts.h"
-#include "operators/common/libraries/shared_library.h"
 
 namespace skiff {
 namespace {
@@ -63,7 +63,7 @@ bool FindAll(SharedLibrary* library, CublasFunctions* functions) {
 
 const CublasFunctions* Load() {
   static CublasFunctions functions;
-  SharedLibrary library(StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR));
+  SharedLibrary library(StrCat("libcublasLt.so.", CUBLAS_VER_MAJOR), {kCudaLibraryFolder});
   if (FindAll(&library, &functions)) return &functions;
   std::fprintf(stderr, "warning: products of matrices run on a slower kernel: %s\n",
                library.failure().c_str());

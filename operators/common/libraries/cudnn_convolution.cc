@@ -17,10 +17,10 @@
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/base/place.h"
+#include "framework/base/shared_library.h"
 #include "framework/base/str_cat.h"
 #include "framework/op/kernel_choice.h"
 #include "operators/common/libraries/cudnn_declarations.h"
-#include "operators/common/libraries/shared_library.h"
 
 namespace skiff {
 namespace {
@@ -100,7 +100,7 @@ const Library* Load() {
   static Library library;
   std::string failure;
   for (const char* name : {"libcudnn.so.9", "libcudnn.so.8"}) {
-    SharedLibrary loaded(name);
+    SharedLibrary loaded(name, {kCudaLibraryFolder});
     if (FindAll(&loaded, &library)) return &library;
     failure += StrCat(failure.empty() ? "" : "; ", loaded.failure());
   }

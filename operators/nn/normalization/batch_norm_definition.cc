@@ -64,7 +64,15 @@ OpDef BatchNormDefinition() {
        .dispensable = true,
        .intermediate = true,
        .keeps_float32 = true},
-      {.name = "ReserveSpace", .doc = "Empty.", .dispensable = true, .intermediate = true}};
+      {.name = "ReserveSpace", .doc = "Empty.", .dispensable = true, .intermediate = true},
+      {.name = "BatchMean",
+       .doc = "float64 [C], the batch's mean, by which the running mean is updated.",
+       .dispensable = true,
+       .keeps_float32 = true},
+      {.name = "BatchVariance",
+       .doc = "float64 [C], the batch's variance; -1 where a run updates no running statistics.",
+       .dispensable = true,
+       .keeps_float32 = true}};
   def.attrs = BatchNormAttrs();
   def.infer = [](OpContext& context) {
     const NormGeometry geometry = ParseNormGeometry(context);
@@ -78,9 +86,13 @@ OpDef BatchNormDefinition() {
     for (const char* slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"})
       context.SetOutput(slot, {geometry.channels}, dtype);
     context.SetOutput("ReserveSpace", {0}, dtype);
+    for (const char* slot : {"BatchMean", "BatchVariance"})
+      context.SetOutput(slot, {geometry.channels}, DType::kFloat64);
   };
   def.precision = Precision::kFollow;
   def.running_state = {{"Mean", "MeanOut"}, {"Variance", "VarianceOut"}};
+  def.batch_moments = {"BatchMean", "BatchVariance"};
+  def.running_momentum = "momentum";
   def.replayed_by = "batch_norm_replay";
   def.in_place = {{"X", "Y"}};
   std::ranges::copy(def.running_state, std::back_inserter(def.in_place));

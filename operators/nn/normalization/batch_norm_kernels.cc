@@ -22,6 +22,7 @@
 #include "framework/base/parallel.h"
 #include "framework/op/arguments.h"
 #include "operators/common/extreme_square.h"
+#include "operators/common/running_statistic.h"
 #include "operators/nn/normalization/batch_norm_definition.h"
 #include "operators/nn/normalization/batch_norm_passes.h"
 
@@ -88,7 +89,9 @@ class BatchNormKernel final : public Kernel {
         mean_out_(context, "MeanOut"),
         variance_out_(context, "VarianceOut"),
         saved_mean_(context, "SavedMean"),
-        saved_variance_(context, "SavedVariance") {
+        saved_variance_(context, "SavedVariance"),
+        batch_mean_(context, "BatchMean"),
+        batch_variance_(context, "BatchVariance") {
     if (rectifies_) z_ = In<T>(context, "Z");
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
@@ -165,16 +168,22 @@ class BatchNormKernel final : public Kernel {
       const double variance = squares[c] / static_cast<double>(geometry_.count());
       means[c] = static_cast<Wide>(mean[c]);
       inverses[c] = static_cast<Wide>(1.0 / std::sqrt(variance + epsilon_));
-      if (new_mean != nullptr)
-        new_mean[c] = static_cast<Wide>(keep * old_mean[c] + (1 - keep) * mean[c]);
-      if (new_variance != nullptr)
-        new_variance[c] = static_cast<Wide>(keep * old_variance[c] + (1 - keep) * variance);
+      if (new_mean != nullptr) new_mean[c] = UpdatedStatistic(keep, old_mean[c], mean[c]);
+      if (new_variance != nullptr) {
+        new_variance[c] = UpdatedStatistic(keep, old_variance[c], variance);
+      }
+      if (batch_mean_.is_there()) batch_mean_(run)[c] = mean[c];
+      if (batch_variance_.is_there()) batch_variance_(run)[c] = variance;
     }
   }
 
   void KeepRunningStatistics(const KernelContext& run) const {
     CopyByChannel(mean_(run), geometry_.channels, mean_out_(run));
     CopyByChannel(variance_(run), geometry_.channels, variance_out_(run));
+    if (batch_mean_.is_there()) std::fill_n(batch_mean_(run), geometry_.channels, 0.0);
+    if (batch_variance_.is_there()) {
+      std::fill_n(batch_variance_(run), geometry_.channels, kNoBatchVariance);
+    }
   }
 
   NormGeometry geometry_;
@@ -195,6 +204,8 @@ class BatchNormKernel final : public Kernel {
   Out<Wide> variance_out_;
   Out<Wide> saved_mean_;
   Out<Wide> saved_variance_;
+  Out<double> batch_mean_;
+  Out<double> batch_variance_;
   int scratch_ = -1;
   int moments_ = -1;
   int lines_ = -1;

@@ -14,6 +14,8 @@
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
+#include "operators/common/cuda/cuda_running_statistic.cuh"
+#include "operators/common/running_statistic.h"
 #include "operators/nn/kernels/cuda_channels.cuh"
 #include "operators/nn/normalization/batch_norm_definition.h"
 
@@ -50,13 +52,11 @@ struct ChannelStatistics {
   __device__ void TakeBatch(int64_t c, double mean, double variance) const {
     const double keep =
         momentum_tensor == nullptr ? momentum : static_cast<double>(*momentum_tensor);
-    if (mean_out != nullptr) {
-      mean_out[c] = static_cast<T>(keep * static_cast<double>(old_mean[c]) + (1 - keep) * mean);
-    }
+    if (mean_out != nullptr) mean_out[c] = UpdatedOnDevice(keep, old_mean[c], mean);
     if (variance_out != nullptr) {
-      variance_out[c] =
-          static_cast<T>(keep * static_cast<double>(old_variance[c]) + (1 - keep) * variance);
+      variance_out[c] = UpdatedOnDevice(keep, old_variance[c], variance);
     }
+    SaveMoments(c, mean, variance);
     Use(c, static_cast<T>(mean), static_cast<T>(1.0 / std::sqrt(variance + epsilon)));
   }
 
@@ -74,6 +74,12 @@ struct ChannelStatistics {
     if (variance_out != nullptr && variance_out != old_variance) {
       variance_out[c] = old_variance[c];
     }
+    SaveMoments(c, 0, kNoBatchVariance);
+  }
+
+  __device__ void SaveMoments(int64_t c, double mean, double variance) const {
+    if (batch_mean != nullptr) batch_mean[c] = mean;
+    if (batch_variance != nullptr) batch_variance[c] = variance;
   }
 
   __device__ void Use(int64_t c, T mean, T inverse) const {
@@ -97,6 +103,8 @@ struct ChannelStatistics {
   T* variance_out;
   T* saved_mean;
   T* saved_inverse;
+  double* batch_mean;
+  double* batch_variance;
   const T* momentum_tensor;
   double momentum;
   double epsilon;
@@ -230,6 +238,8 @@ std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
   const Out<Wide> variance_out(context, "VarianceOut");
   const Out<Wide> saved_mean(context, "SavedMean");
   const Out<Wide> saved_variance(context, "SavedVariance");
+  const Out<double> batch_mean(context, "BatchMean");
+  const Out<double> batch_variance(context, "BatchVariance");
   const CudaFold<MomentsRule<T>> moments(context, channels.elements());
   const int lines = RequestChannelWorkspace<T>(context, channels, ChannelLines<Wide>::kCount);
   return MakeKernel([=](const KernelContext& run) {
@@ -243,6 +253,8 @@ std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
         .variance_out = variance_out(run),
         .saved_mean = saved_mean(run),
         .saved_inverse = saved_variance(run),
+        .batch_mean = batch_mean(run),
+        .batch_variance = batch_variance(run),
         .momentum_tensor = momentum_tensor(run),
         .momentum = momentum,
         .epsilon = epsilon,

@@ -1,20 +1,15 @@
-// Registration for all dtypes, shape rules and reshaping, for many ops of this family.
+// Shape rules and reshaping, for many ops of this family.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "framework/op/grad.h"
 #include "framework/op/registry.h"
+#include "operators/common/all_dtypes.h"
 
 namespace skiff {
-
-// Registers `prepare` as the plain CPU kernel for every dtype. `accepts` is KernelDef::accepts.
-void AddKernelsForAllDTypes(OpRegistry& registry, std::string_view type,
-                            const KernelFactory& prepare,
-                            const std::function<bool(const OpContext&)>& accepts = {});
 
 // Returns a shape of which nothing but the rank is known.
 Shape UnknownDims(int64_t rank);

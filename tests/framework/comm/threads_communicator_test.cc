@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "tests/framework/comm/drawn_exchange.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/thread_ranks.h"
 
@@ -34,60 +34,6 @@ void SendOne(Communicator* own, int32_t from, int32_t to, int64_t sent, int64_t 
   if (own->world().rank == to) own->Exchange({}, {{From(from, &in)}}, nullptr);
 }
 
-// The messages of one call of all ranks, drawn from a seed that all ranks know.
-class DrawnCall {
- public:
-  DrawnCall(int32_t ranks, uint64_t seed) : bytes_(ranks, std::vector<int64_t>(ranks, -1)) {
-    std::mt19937_64 random(seed);
-    for (auto& of_sender : bytes_) {
-      for (int64_t& bytes : of_sender) {
-        if (random() % 3 > 0) bytes = random() % 4 == 0 ? 0 : random() % 5000;
-      }
-    }
-  }
-
-  // Sends and receives the messages of a rank, and checks each byte.
-  void Run(Communicator* own, uint64_t salt) const {
-    const int32_t rank = own->world().rank;
-    std::vector<std::vector<uint8_t>> sent(bytes_.size());
-    std::vector<std::vector<uint8_t>> received(bytes_.size());
-    std::vector<OutMessage> out;
-    std::vector<InMessage> in;
-    for (int32_t other = 0; other < static_cast<int32_t>(bytes_.size()); ++other) {
-      if (bytes_[rank][other] >= 0) {
-        sent[other] = Contents(rank, other, salt);
-        out.push_back(To(other, sent[other]));
-      }
-      if (bytes_[other][rank] >= 0) {
-        received[other].resize(bytes_[other][rank]);
-        in.push_back(From(other, &received[other]));
-      }
-    }
-    own->Exchange(out, in, nullptr);
-    for (const InMessage& message : in) {
-      EXPECT_EQ(received[message.from], Contents(message.from, rank, salt));
-    }
-  }
-
-  int64_t BytesToOthers(int32_t rank) const {
-    int64_t sum = 0;
-    for (int32_t other = 0; other < static_cast<int32_t>(bytes_.size()); ++other) {
-      if (other != rank && bytes_[rank][other] > 0) sum += bytes_[rank][other];
-    }
-    return sum;
-  }
-
- private:
-  std::vector<uint8_t> Contents(int32_t from, int32_t to, uint64_t salt) const {
-    std::mt19937_64 random(salt * 100 + from * 10 + to);
-    std::vector<uint8_t> contents(bytes_[from][to]);
-    for (uint8_t& byte : contents) byte = static_cast<uint8_t>(random());
-    return contents;
-  }
-
-  std::vector<std::vector<int64_t>> bytes_;  // [sender][receiver]; -1: no message
-};
-
 TEST(ThreadsCommunicator, KnowsItsPlaceAmongTheRanks) {
   const auto ranks = MakeThreadRanks(3);
   ASSERT_EQ(ranks.size(), 3u);
@@ -105,8 +51,8 @@ TEST(ThreadsCommunicator, MovesAnyMessages) {
       const auto errors = RunOnThreadRanks(size, {.seed = seed}, [&](Communicator* own) {
         int64_t bytes = 0;
         for (uint64_t call = 0; call < 40; ++call) {
-          const DrawnCall drawn(size, seed * 1000 + call);
-          drawn.Run(own, call);
+          const DrawnExchange drawn(size, 5000, seed * 1000 + call);
+          EXPECT_TRUE(drawn.Run(own));
           bytes += drawn.BytesToOthers(own->world().rank);
         }
         EXPECT_EQ(own->bytes_sent(), bytes);

@@ -24,6 +24,11 @@ std::function<void()>& OnBind() {
   return on_bind;
 }
 
+std::function<void(const KernelContext&)>& OnExchange() {
+  static auto& on_exchange = *new std::function<void(const KernelContext&)>;
+  return on_exchange;
+}
+
 OpDef Define(std::string type, std::vector<std::string> inputs, std::string output) {
   OpDef def;
   def.type = std::move(type);
@@ -132,7 +137,26 @@ std::unique_ptr<Kernel> PrepareCheck(PrepareContext& context) {
   });
 }
 
+// In two halves, so that the memory of a workspace and of the input is used to the end.
+std::unique_ptr<Kernel> PrepareExchange(PrepareContext& context) {
+  const int64_t bytes = context.Input("X").shape.element_count() * 4;
+  const int workspace = context.RequestWorkspace(bytes);
+  const auto factor = context.Attr<float>("factor");
+  return MakeKernel([workspace, factor](const KernelContext& kernel) {
+    const auto x = kernel.input(0).values<float>();
+    auto* aside = static_cast<float*>(kernel.workspace(workspace));
+    for (size_t i = 0; i < x.size() / 2; ++i) aside[i] = factor * x[i];
+    if (OnExchange()) OnExchange()(kernel);
+    for (size_t i = x.size() / 2; i < x.size(); ++i) aside[i] = factor * x[i];
+    std::memcpy(kernel.output(0).raw_data(), aside, x.size() * sizeof(float));
+  });
+}
+
 }  // namespace
+
+void SetOnExchange(std::function<void(const KernelContext&)> on_exchange) {
+  OnExchange() = std::move(on_exchange);
+}
 
 void SetMeanwhile(std::function<void()> meanwhile) { Meanwhile() = std::move(meanwhile); }
 
@@ -189,6 +213,15 @@ void RegisterTinyOps(OpRegistry& registry) {
       CopyTensor(kernel.input(0), &kernel.output(0));
     });
   });
+
+  for (const char* type : {"tiny_exchange", "tiny_exchange_copy"}) {
+    OpDef exchange = Define(type, {"X"}, "Out");
+    exchange.collective = true;
+    if (exchange.type == "tiny_exchange") exchange.in_place = {{"X", "Out"}};
+    exchange.attrs = {
+        {.name = "factor", .type = AttrType::kFloat, .default_value = 1.0f, .doc = ""}};
+    AddOp(registry, exchange, PrepareExchange);
+  }
 
   AddOp(registry, Define("tiny_negated", {"W"}, "Out"), PrepareNegated);
   AddOp(registry, Define("tiny_workspace", {"X"}, "Out"), PrepareWorkspace);

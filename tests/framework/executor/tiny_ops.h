@@ -16,7 +16,8 @@ namespace skiff::tiny {
 // Out = a tensor of the extents that `shape` says, of ones. tiny_ones_like: Out = ones, as many as
 // X has. tiny_meanwhile: Out = X, after the function of SetMeanwhile has run. tiny_bound: Out = X,
 // from and to the addresses that Bind has found, after the function of SetOnBind has run.
-// tiny_while, tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
+// tiny_exchange, tiny_exchange_copy: Out = factor * X, in place or not, after the function of
+// SetOnExchange has run; they are collective. tiny_while, tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
 void RegisterTinyOps(OpRegistry& registry);
 
 // A program of any number of elements: a = x, b = a, c = b + a.
@@ -38,5 +39,8 @@ void SetMeanwhile(std::function<void()> meanwhile);
 
 // What happens when a kernel of tiny_bound is bound. Empty: nothing.
 void SetOnBind(std::function<void()> on_bind);
+
+// What happens when a kernel of tiny_exchange or tiny_exchange_copy runs. Empty: nothing.
+void SetOnExchange(std::function<void(const KernelContext&)> on_exchange);
 
 }  // namespace skiff::tiny

@@ -114,6 +114,40 @@ TEST_F(PlanTextTest, BecomesAPlanAgain) {
   EXPECT_EQ(plan.planned_bytes, 72);
 }
 
+constexpr const char* kTwoStreams = R"(plan cpu reuse=none {
+  value x#0 float32 [2] @feed
+  {Out: [a#1 float32 [2]]} = tiny_exchange(X: [x#0]) @comm(c0)
+  {Out: [b#2 float32 [2]]} = tiny_copy(X: [x#0])
+  {Out: [c#3 float32 [2]]} = tiny_exchange_copy(X: [b#2]) @comm(c1) workspaces=[64]
+  {Out: [d#4 float32 [2]]} = tiny_copy(X: [a#1]) wait(c0)
+  copy [e#5 float32 [2] blocked=8] from [c#3] wait(c1) position=4
+  feed [x#0]
+  fetch [d#4, e#5]
+}
+)";
+
+TEST_F(PlanTextTest, NumbersTheInstructionsOfTheCommunicationStream) {
+  const Plan plan = ParsePlan(registry_, kTwoStreams);
+  EXPECT_EQ(PrintPlan(plan), kTwoStreams);
+  std::vector<int32_t> waits;
+  for (const Instruction& instruction : plan.instructions) waits.push_back(instruction.waits_for);
+  EXPECT_THAT(waits, ElementsAre(-1, -1, -1, 0, 1));
+  EXPECT_EQ(plan.instructions[0].stream, PlanStream::kCommunication);
+  EXPECT_EQ(plan.instructions[1].stream, PlanStream::kMain);
+}
+
+TEST_F(PlanTextTest, RefusesANumberThatTheCommunicationStreamDoesNotHave) {
+  const auto refused = [&](std::string_view old_text, std::string_view new_text) {
+    std::string text = kTwoStreams;
+    text.replace(text.find(old_text), old_text.size(), new_text);
+    return ErrorText([&] { ParsePlan(registry_, text); });
+  };
+  EXPECT_THAT(refused("@comm(c1)", "@comm(c2)"), HasSubstr("line 5, column 62: expected (c1)"));
+  EXPECT_THAT(refused("wait(c0)", "wait(c2)"), HasSubstr("line 6, column 54: expected an instr"));
+  EXPECT_THAT(refused("wait(c0)", "wait(c-1)"), HasSubstr("the number of an instruction in [0, "));
+  EXPECT_THAT(refused("@comm(c0)", "@main(c0)"), HasSubstr("expected \"comm\""));
+}
+
 // The slots of a text may come in any order; a kernel counts those of the definition.
 TEST_F(PlanTextTest, PutsArgumentsIntoTheOrderOfTheDefinition) {
   const Plan plan = ParsePlan(registry_, R"(plan cpu reuse=none {

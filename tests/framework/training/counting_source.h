@@ -51,8 +51,8 @@ inline Labels RestOfEpoch(Reader* reader) {
   return labels;
 }
 
-// Expects that readers go on behind batches that they have skipped as behind batches that they have
-// read. `make` returns equal readers with a feed "label".
+// Expects that it makes no difference whether a reader skips batches or reads and discards these.
+// `make` returns equal readers with a feed "label".
 inline void ExpectSkips(const std::function<std::unique_ptr<Reader>()>& make) {
   const int64_t batches = make()->batches_in_epoch();
   for (int64_t count = 0; count <= batches + 2; ++count) {

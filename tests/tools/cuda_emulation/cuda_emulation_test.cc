@@ -39,6 +39,22 @@ cudaStream_t NonBlockingStream() {
   return stream;
 }
 
+// A stream of a device, whatever device is current.
+struct DeviceStream {
+  explicit DeviceStream(int device) {
+    int current = 0;
+    cudaGetDevice(&current);
+    cudaSetDevice(device);
+    stream = NonBlockingStream();
+    cudaSetDevice(current);
+  }
+  ~DeviceStream() { cudaStreamDestroy(stream); }
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
+
+  cudaStream_t stream;
+};
+
 // Notes that it has run.
 void SetFlag(void* flag) { *static_cast<bool*>(flag) = true; }
 
@@ -104,6 +120,7 @@ TEST_F(CudaEmulation, RefusesOptionsThatItDoesNotKnow) {
   EXPECT_DEATH(allocate_with("seed=some"), "\"seed=some\": expected a name, = and a number");
   EXPECT_DEATH(allocate_with("late_us=0,seed"), "\"seed\": expected a name, = and a number");
   EXPECT_DEATH(allocate_with("seeds=2"), "\"seeds\": expected seed, late_us, ");
+  EXPECT_DEATH(allocate_with("devices=0"), "0 devices: expected 1 to 16");
 }
 
 TEST_F(CudaEmulation, FillsSharedMemoryWithNan) {
@@ -196,6 +213,127 @@ TEST_F(CudaEmulation, FindsAddressesThatAreNotTheDevices) {
   EXPECT_FAULT("ReadsMisaligned", "expected a multiple of 16");
   EXPECT_FAULT("ReadsMisalignedHalves", "expected a multiple of 16");
   EXPECT_FAULT("WritesMisalignedHalves", "expected a multiple of 16");
+}
+
+TEST_F(CudaEmulation, FindsAddressesOfAnotherDevice) {
+  EXPECT_FAULT("ReadsOtherDevice", "an address of device 1, on device 0");
+}
+
+TEST_F(CudaEmulation, RunsKernelsOnEachDevice) {
+  int count = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  ASSERT_GE(count, 2);
+  for (int device = 0; device < count; ++device) {
+    ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+    EXPECT_EQ(SumsOfBlock()[0], 255 * 256 / 2);
+  }
+  EXPECT_EQ(cudaSetDevice(count), cudaErrorInvalidDevice);
+  cudaGetLastError();
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+TEST_F(CudaEmulation, AThreadBeginsWithTheFirstDevice) {
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  int device = -1;
+  std::thread([&] { cudaGetDevice(&device); }).join();
+  EXPECT_EQ(device, 0);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+TEST_F(CudaEmulation, RefusesStreamsOfAnotherDevice) {
+  const DeviceStream on_second(1);
+  cudaEvent_t event = nullptr;
+  void* memory = nullptr;
+  char host[16] = {};
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&memory, 16), cudaSuccess);
+  std::vector<float> out;
+  EXPECT_EQ(RunFault("UsesStreamOfOtherDevice", &out), "invalid resource handle");
+  const cudaStream_t stream = on_second.stream;
+  EXPECT_EQ(cudaMemcpyAsync(memory, host, 16, cudaMemcpyDefault, stream),
+            cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaMemsetAsync(memory, 0, 16, stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecord(event, stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamWaitEvent(stream, event, 0), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+            cudaErrorInvalidResourceHandle);
+  // On the right device, an event of the first one is still another's.
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST_F(CudaEmulation, RefusesGraphsOfAnotherDevice) {
+  const DeviceStream first(0);
+  const DeviceStream second(1);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(first.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(first.stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, second.stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, first.stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(first.stream), cudaSuccess);
+  EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+// Only cudaMemcpyPeer copies between devices.
+TEST_F(CudaEmulation, RefusesCopiesOfTheMemoryOfAnotherDevice) {
+  void* memory[2] = {};
+  for (int device = 0; device < 2; ++device) {
+    ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&memory[device], 16), cudaSuccess);
+    ASSERT_EQ(cudaMemset(memory[device], device + 1, 16), cudaSuccess);
+  }
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  char host[16] = {};
+  EXPECT_EQ(cudaMemcpy(host, memory[1], 16, cudaMemcpyDefault), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset(memory[1], 0, 16), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(memory[0], memory[1], 16, cudaMemcpyDefault), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyPeer(memory[0], 1, memory[1], 1, 16), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyPeer(memory[0], 0, memory[1], 1, 16), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(host, memory[0], 16, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(host[15], 2);
+  for (void* block : memory) EXPECT_EQ(cudaFree(block), cudaSuccess);
+  cudaGetLastError();
+}
+
+// Each device has the bytes of the option.
+TEST_F(CudaEmulation, CountsTheMemoryOfEachDevice) {
+  size_t free_bytes = 0;
+  size_t total = 0;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&memory, 1 << 20), cudaSuccess);
+  ASSERT_EQ(cudaMemGetInfo(&free_bytes, &total), cudaSuccess);
+  EXPECT_LE(free_bytes, total - (1 << 20));
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  ASSERT_EQ(cudaMemGetInfo(&free_bytes, &total), cudaSuccess);
+  EXPECT_GT(free_bytes, total - (1 << 20));
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(CudaEmulation, OnlyPortablePageLockedMemoryIsForAllDevices) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 16), cudaSuccess);
+  for (const unsigned flags : {cudaHostAllocDefault, cudaHostAllocPortable}) {
+    void* host = nullptr;
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    ASSERT_EQ(cudaHostAlloc(&host, 16, flags), cudaSuccess);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    EXPECT_EQ(cudaMemcpyAsync(memory, host, 16, cudaMemcpyDefault, nullptr),
+              flags == cudaHostAllocPortable ? cudaSuccess : cudaErrorInvalidValue);
+    EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
+  }
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  cudaGetLastError();
 }
 
 TEST_F(CudaEmulation, RefusesImpossibleShapes) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "operators/common/cuda/cuda_vectors.cuh"
 #include "tests/tools/cuda_emulation/faults.h"
@@ -219,11 +220,39 @@ class DeviceArray {
   float* data_ = nullptr;
 };
 
+// A stream, and an array, of another device than the current one.
+class OtherDevice {
+ public:
+  OtherDevice() {
+    cudaGetDevice(&current_);
+    cudaSetDevice(1 - current_);
+    array_.emplace();
+    cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+    cudaSetDevice(current_);
+  }
+  ~OtherDevice() {
+    cudaStreamDestroy(stream_);
+    cudaSetDevice(1 - current_);
+    array_.reset();
+    cudaSetDevice(current_);
+  }
+  OtherDevice(const OtherDevice&) = delete;
+  OtherDevice& operator=(const OtherDevice&) = delete;
+  const float* data() const { return array_->data(); }
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  int current_ = 0;
+  std::optional<DeviceArray> array_;
+  cudaStream_t stream_ = nullptr;
+};
+
 }  // namespace
 
 std::string RunFault(const std::string& name, std::vector<float>* out) {
   const DeviceArray result;
   const DeviceArray input;
+  const OtherDevice other;
   float* to = result.data();
   float* freed = nullptr;
   cudaMalloc(&freed, kThreads * sizeof(float));
@@ -251,6 +280,9 @@ std::string RunFault(const std::string& name, std::vector<float>* out) {
       {"ForgetsBarrier", [&] { ForgetsBarrier<<<1, kThreads>>>(to); }},
       {"WritesEachBlock", [&] { WritesEachBlock<<<2, kThreads>>>(to); }},
       {"ReadsHost", [&] { Reads<<<1, kThreads>>>(host.data(), to); }},
+      {"ReadsOtherDevice", [&] { Reads<<<1, kThreads>>>(other.data(), to); }},
+      {"UsesStreamOfOtherDevice",
+       [&] { Reads<<<1, kThreads, 0, other.stream()>>>(input.data(), to); }},
       {"ReadsNull", [&] { Reads<<<1, kThreads>>>(nullptr, to); }},
       {"ReadsFreed", [&] { Reads<<<1, kThreads>>>(freed, to); }},
       {"ReadsBehind", [&] { Reads<<<1, kThreads>>>(input.data() + 1, to); }},

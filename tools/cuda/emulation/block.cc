@@ -69,8 +69,9 @@ void Block::Shuffle(std::vector<int>* threads) {
     std::swap((*threads)[i - 1], (*threads)[Random() % i]);
 }
 
-bool Block::Run(const KernelCall& call, uint3 index, uint64_t seed) {
+bool Block::Run(const KernelCall& call, int device, uint3 index, uint64_t seed) {
   call_ = &call;
+  device_ = device;
   arguments_ = call.arguments.get();
   is_shuffled_ = seed != 0;
   random_ = seed;
@@ -401,7 +402,7 @@ class BorrowedBlock {
   Block* block_;
 };
 
-void RunLaunch(const KernelCall& call) {
+void RunLaunch(const KernelCall& call, int device) {
   const BorrowedBlock borrowed;
   Block& block = *borrowed;
   const dim3 grid = call.shape.grid;
@@ -420,7 +421,7 @@ void RunLaunch(const KernelCall& call) {
     const uint3 index = {static_cast<unsigned>(linear % grid.x),
                          static_cast<unsigned>(linear / grid.x % grid.y),
                          static_cast<unsigned>(linear / grid.x / grid.y)};
-    if (!block.Run(call, index, is_shuffled ? Mixed(drawn + i) | 1 : 0)) return;
+    if (!block.Run(call, device, index, is_shuffled ? Mixed(drawn + i) | 1 : 0)) return;
   }
 }
 

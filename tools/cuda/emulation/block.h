@@ -19,10 +19,11 @@
 
 namespace skiff::cuda_emulation {
 
-// Runs all blocks of a launch on the calling thread of the CPU, one after the other in an order
-// that is drawn. If a thread does something wrong, the mistake is reported (failures.h), and the
-// rest of the launch doesn't run. The caller has opened the device's memory (DeviceMemory::Open).
-void RunLaunch(const KernelCall& call);
+// Runs all blocks of a launch on a device, by the calling thread of the CPU, one after the other in
+// an order that is drawn. If a thread does something wrong, the mistake is reported (failures.h),
+// and the rest of the launch doesn't run. The caller has opened the device's memory
+// (DeviceMemory::Open).
+void RunLaunch(const KernelCall& call, int device);
 
 // Runs blocks, one after the other, and keeps their stacks and shared memory from one to the next.
 // One thread of the CPU at a time uses it.
@@ -34,7 +35,10 @@ class Block {
   // Runs all threads of the block that has this index in the grid. They run in an order drawn from
   // the seed or, if the seed is 0, as numbered. Returns false, with the failure reported, if a
   // thread did something wrong or if none could go on.
-  bool Run(const KernelCall& call, uint3 index, uint64_t seed);
+  bool Run(const KernelCall& call, int device, uint3 index, uint64_t seed);
+
+  // Returns the device that the block runs on.
+  int device() const { return device_; }
 
   // The next five are for the running thread of the block. device.h declares them as SyncThreads,
   // Exchange, SharedVariable, DynamicSharedMemory and LaneId.
@@ -156,6 +160,7 @@ class Block {
   static constinit thread_local Block* running_block_;
 
   const KernelCall* call_ = nullptr;
+  int device_ = 0;
   const bool finds_races_ = TheOptions().finds_races;
   uint64_t random_ = 0;
   bool is_shuffled_ = false;

@@ -22,8 +22,11 @@ namespace {
   std::string fault;
   if (is_race) {
     fault = block->races().race();
-  } else if (DeviceMemory::Get().IsOfDevice(address)) {
-    fault = "no memory of the device is allocated there";
+  } else if (const DeviceMemory& memory = DeviceMemory::Get(); memory.IsOfDevice(address)) {
+    const int owner = memory.DeviceOf(address);
+    fault = owner == block->device() ? "no memory of the device is allocated there"
+                                     : "an address of device " + std::to_string(owner) +
+                                           ", on device " + std::to_string(block->device());
   } else {
     fault = block->SharedNear(address);
     if (fault.empty()) fault = "not the device's memory, but the host's or nobody's";
@@ -42,7 +45,8 @@ namespace {
   if (!checks_accesses || block->IsThreadsOwn(address, bytes)) return;
   DeviceMemory& memory = DeviceMemory::Get();
   const bool is_global = memory.IsOfDevice(address);
-  const bool is_there = is_global ? memory.Holds(address, bytes) : block->IsShared(address, bytes);
+  const bool is_there =
+      is_global ? memory.Holds(block->device(), address, bytes) : block->IsShared(address, bytes);
   if (is_there && block->Access(address, bytes, is_write, !is_global)) return;
   Refuse(block, address, bytes, is_write, /*is_race=*/is_there);
 }

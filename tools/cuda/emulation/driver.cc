@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "tools/cuda/emulation/devices.h"
 #include "tools/cuda/emulation/memory.h"
 
 namespace skiff::cuda_emulation {
@@ -13,9 +14,17 @@ namespace {
 
 constexpr size_t kGranularity = size_t{2} << 20;
 
+bool IsDevice(int device) { return device >= 0 && device < DeviceCount(); }
+
 void* Address(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
 
+bool IsOf(int device, const void* address) {
+  const DeviceMemory& memory = DeviceMemory::Get();
+  return memory.IsOfDevice(address) && memory.DeviceOf(address) == device;
+}
+
 struct Handle {
+  int device;
   size_t bytes;
   int uses;  // by its owner, and by mappings
 };
@@ -33,13 +42,13 @@ Mappings& TheMappings() {
 
 void Drop(Handle* handle) {
   if (--handle->uses > 0) return;
-  DeviceMemory::Get().GiveBack(handle->bytes);
+  DeviceMemory::Get().GiveBack(handle->device, handle->bytes);
   delete handle;
 }
 
 CUresult DeviceGet(CUdevice* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return IsDevice(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
@@ -65,10 +74,11 @@ CUresult MemGetAllocationGranularity(size_t* granularity, const CUmemAllocationP
   return CUDA_SUCCESS;
 }
 
+// Here, the addresses are the current device's.
 CUresult MemAddressReserve(CUdeviceptr* begin, size_t bytes, size_t, CUdeviceptr,
                            unsigned long long) {
   if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
-  *begin = reinterpret_cast<CUdeviceptr>(DeviceMemory::Get().Reserve(bytes));
+  *begin = reinterpret_cast<CUdeviceptr>(DeviceMemory::Get().Reserve(CurrentDevice(), bytes));
   return *begin == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -77,11 +87,13 @@ CUresult MemAddressFree(CUdeviceptr begin, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult MemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
-                   unsigned long long) {
+CUresult MemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                   const CUmemAllocationProp* properties, unsigned long long) {
   if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!DeviceMemory::Get().Take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle{bytes, 1});
+  const int device = properties->location.id;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!DeviceMemory::Get().Take(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle{device, bytes, 1});
   return CUDA_SUCCESS;
 }
 
@@ -91,12 +103,12 @@ CUresult MemRelease(CUmemGenericAllocationHandle handle) {
   return CUDA_SUCCESS;
 }
 
-// A whole handle, once: the memory itself begins with its mapping.
+// A whole handle, once, to addresses of its device: the memory itself begins with its mapping.
 CUresult MemMap(CUdeviceptr begin, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,
                 unsigned long long) {
   auto* handle = reinterpret_cast<Handle*>(memory);
   const std::lock_guard lock(TheMappings().mutex);
-  if (offset != 0 || bytes != handle->bytes || !DeviceMemory::Get().IsOfDevice(Address(begin)) ||
+  if (offset != 0 || bytes != handle->bytes || !IsOf(handle->device, Address(begin)) ||
       !DeviceMemory::Get().Map(Address(begin), bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -118,7 +130,8 @@ CUresult MemUnmap(CUdeviceptr begin, size_t bytes) {
 
 CUresult MemSetAccess(CUdeviceptr begin, size_t bytes, const CUmemAccessDesc* access,
                       size_t count) {
-  if (count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+  if (count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+      !IsOf(access->location.id, Address(begin))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   return DeviceMemory::Get().Allow(Address(begin), bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -62,13 +62,22 @@ Options ReadOptions() {
       options.finds_races = value != 0;
     } else if (name == "has_libraries") {
       options.has_libraries = value != 0;
+    } else if (name == "has_nccl") {
+      options.has_nccl = value != 0;
+    } else if (name == "nccl_fails_at") {
+      options.nccl_fails_at = value;
+    } else if (name == "devices") {
+      options.devices = value;
     } else if (name == "memory_bytes") {
       options.memory_bytes = value;
     } else {
       Die("$SKIFF_CUDA_EMULATION: \"" + name +
-          "\": expected seed, late_us, hides_memory, checks_accesses, finds_races, has_libraries "
-          "or memory_bytes");
+          "\": expected seed, late_us, hides_memory, checks_accesses, finds_races, has_libraries, "
+          "has_nccl, nccl_fails_at, devices or memory_bytes");
     }
+  }
+  if (options.devices < 1 || options.devices > 16) {
+    Die("$SKIFF_CUDA_EMULATION: " + std::to_string(options.devices) + " devices: expected 1 to 16");
   }
   return options;
 }

@@ -36,9 +36,9 @@ struct KernelCall {
   Where where;  // of the launch, for messages
 };
 
-// Gives the call to its stream, which runs all of the launch. If no device could launch it, or if
-// the stream refuses it, that becomes the calling thread's last error (cudaGetLastError), and
-// nothing runs.
+// Gives the call to its stream, which runs all of the launch on its device. If no device could
+// launch it, or if the stream refuses it, that becomes the calling thread's last error
+// (cudaGetLastError), and nothing runs.
 void GiveToStream(const KernelCall& call);
 
 }  // namespace skiff::cuda_emulation

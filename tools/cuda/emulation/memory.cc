@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <sstream>
+#include <string>
 #include <utility>
 
 #include "tools/cuda/emulation/block.h"
+#include "tools/cuda/emulation/devices.h"
 #include "tools/cuda/emulation/failures.h"
 #include "tools/cuda/emulation/options.h"
 
@@ -51,7 +53,9 @@ void OnBadAddress(int signal, siginfo_t* info, void* context) {
     block->Fail(text.str() + ", where there is no memory");
   }
   DeviceMemory& memory = DeviceMemory::Get();
-  if (memory.IsOfDevice(info->si_addr)) Die("the host " + text.str() + " of the device");
+  if (memory.IsOfDevice(info->si_addr)) {
+    Die("the host " + text.str() + " of device " + std::to_string(memory.DeviceOf(info->si_addr)));
+  }
   if (memory.IsForCopies(info->si_addr)) Die("a copy " + text.str() + ", where memory was");
   sigaction(SIGSEGV, &outer_action, nullptr);
   if (outer_action.sa_sigaction != nullptr) outer_action.sa_sigaction(signal, info, context);
@@ -68,13 +72,14 @@ DeviceMemory& DeviceMemory::Get() {
   return memory;
 }
 
-DeviceMemory::DeviceMemory() {
-  void* addresses = mmap(nullptr, 2 * kAddressBytes, PROT_NONE,
+DeviceMemory::DeviceMemory()
+    : of_each_(kAddressBytes / static_cast<size_t>(DeviceCount()) / kGap * kGap),
+      usage_(static_cast<size_t>(DeviceCount()), Usage{.reserved = kGap}) {
+  void* addresses = mmap(nullptr, 2 * kAddressBytes + kGap, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (addresses == MAP_FAILED) Die("no addresses for the device's memory");
+  if (addresses == MAP_FAILED) Die("no addresses for the devices' memory");
   begin_ = reinterpret_cast<uintptr_t>(addresses);
   begin_ = (begin_ + kGap - 1) / kGap * kGap;
-  reserved_ = kGap;
   struct sigaction action {};
   action.sa_sigaction = OnBadAddress;
   // A kernel's thread never returns from it.
@@ -108,33 +113,36 @@ bool DeviceMemory::Find(uintptr_t begin, size_t bytes) {
   return holds;
 }
 
-void* DeviceMemory::Reserve(size_t bytes) {
+void* DeviceMemory::Reserve(int device, size_t bytes) {
   const std::lock_guard lock(mutex_);
+  const auto index = static_cast<size_t>(device);
+  size_t& reserved = usage_[index].reserved;
   const size_t with_gap = (bytes + kGap - 1) / kGap * kGap + kGap;
-  if (with_gap > kAddressBytes - kGap - reserved_) return nullptr;
-  reserved_ += with_gap;
-  return reinterpret_cast<void*>(begin_ + reserved_ - with_gap);
+  if (with_gap > of_each_ - reserved) return nullptr;
+  reserved += with_gap;
+  return reinterpret_cast<void*>(begin_ + index * of_each_ + reserved - with_gap);
 }
 
 void DeviceMemory::Release(void* begin, size_t bytes) { Unmap(begin, bytes); }
 
-bool DeviceMemory::Take(size_t bytes) {
+bool DeviceMemory::Take(int device, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes > total_bytes() - taken_) return false;
-  taken_ += bytes;
+  size_t& taken = usage_[static_cast<size_t>(device)].taken;
+  if (bytes > total_bytes() - taken) return false;
+  taken += bytes;
   return true;
 }
 
-void DeviceMemory::GiveBack(size_t bytes) {
+void DeviceMemory::GiveBack(int device, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  taken_ -= bytes;
+  usage_[static_cast<size_t>(device)].taken -= bytes;
 }
 
 size_t DeviceMemory::total_bytes() const { return TheOptions().memory_bytes; }
 
-size_t DeviceMemory::free_bytes() {
+size_t DeviceMemory::free_bytes(int device) {
   const std::lock_guard lock(mutex_);
-  return total_bytes() - taken_;
+  return total_bytes() - usage_[static_cast<size_t>(device)].taken;
 }
 
 void DeviceMemory::AddRange(uintptr_t begin, const Range& range) {
@@ -148,7 +156,7 @@ void DeviceMemory::Fill(void* begin, size_t bytes) {
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
       mmap(begin, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED ||
       mmap(always, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
-    Die("no memory for the device's");
+    Die("no memory for the devices");
   }
   close(file);
 }
@@ -198,12 +206,12 @@ bool DeviceMemory::Allow(void* begin, size_t bytes) {
   return allowed == bytes;
 }
 
-void* DeviceMemory::Allocate(size_t bytes) {
+void* DeviceMemory::Allocate(int device, size_t bytes) {
   const size_t pages = (bytes + kPage - 1) / kPage * kPage;
-  if (!Take(pages)) return nullptr;
-  void* begin = Reserve(pages);
+  if (!Take(device, pages)) return nullptr;
+  void* begin = Reserve(device, pages);
   if (begin == nullptr) {
-    GiveBack(pages);
+    GiveBack(device, pages);
     return nullptr;
   }
   {
@@ -225,7 +233,7 @@ bool DeviceMemory::Free(void* begin) {
     bytes = found->second.bytes;
   }
   Unmap(begin, bytes);
-  GiveBack((bytes + kPage - 1) / kPage * kPage);
+  GiveBack(DeviceOf(begin), (bytes + kPage - 1) / kPage * kPage);
   return true;
 }
 

@@ -21,7 +21,14 @@ struct Options {
   bool finds_races = true;
   // Whether there are cuBLASLt and cuDNN: stand-ins (libraries/libraries.h).
   bool has_libraries = false;
-  // Bytes of the device's memory.
+  // Whether there is NCCL: a stand-in, too.
+  bool has_nccl = true;
+  // Which operation of NCCL fails, counted from 1 as they begin on devices: it and all that wait for
+  // it never end, unless their communicator is aborted. 0: none.
+  uint64_t nccl_fails_at = 0;
+  // How many devices there are, 1 to 16.
+  uint64_t devices = 2;
+  // Bytes of a device's memory.
   uint64_t memory_bytes = uint64_t{8} << 30;
 };
 

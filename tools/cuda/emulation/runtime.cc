@@ -8,10 +8,13 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/cuda/emulation/block.h"
+#include "tools/cuda/emulation/devices.h"
 #include "tools/cuda/emulation/failures.h"
 #include "tools/cuda/emulation/memory.h"
 #include "tools/cuda/emulation/streams.h"
@@ -40,10 +43,15 @@ cudaError_t AfterWait() {
   return Remember(cudaErrorLaunchFailure);
 }
 
-// Page-locked memory of the host: begin -> bytes.
+// Page-locked memory of the host.
+struct PinnedRange {
+  size_t bytes;
+  int device;  // the only one that may copy to and from it; -1: any (cudaHostAllocPortable)
+};
+
 struct PinnedMemory {
   std::mutex mutex;
-  std::map<uintptr_t, size_t> ranges;
+  std::map<uintptr_t, PinnedRange> ranges;  // by begin
 };
 
 PinnedMemory& Pinned() {
@@ -51,21 +59,26 @@ PinnedMemory& Pinned() {
   return pinned;
 }
 
-bool IsPinned(const void* address) {
+// Returns the page-locked memory that has the address, if any has.
+std::optional<PinnedRange> FindPinned(const void* address) {
   PinnedMemory& pinned = Pinned();
   const std::lock_guard lock(pinned.mutex);
   const auto at = reinterpret_cast<uintptr_t>(address);
   const auto behind = pinned.ranges.upper_bound(at);
-  if (behind == pinned.ranges.begin()) return false;
-  const auto& [begin, bytes] = *std::prev(behind);
-  return at < begin + bytes;
+  if (behind == pinned.ranges.begin()) return std::nullopt;
+  const auto& [begin, range] = *std::prev(behind);
+  return at < begin + range.bytes ? std::optional(range) : std::nullopt;
 }
 
-// Whether the bytes are where the kind of copy says.
+// Whether the bytes are where the kind of copy says, and the current device may copy them.
 bool IsCopyable(const void* address, size_t bytes, bool may_be_device, bool may_be_host) {
   DeviceMemory& memory = DeviceMemory::Get();
-  if (!memory.IsOfDevice(address)) return may_be_host && address != nullptr;
-  return may_be_device && memory.Holds(address, bytes);
+  if (memory.IsOfDevice(address)) {
+    return may_be_device && memory.Holds(CurrentDevice(), address, bytes);
+  }
+  const std::optional<PinnedRange> pinned = FindPinned(address);
+  return may_be_host && address != nullptr &&
+         (!pinned || pinned->device < 0 || pinned->device == CurrentDevice());
 }
 
 cudaError_t Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream,
@@ -80,7 +93,7 @@ cudaError_t Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
   }
   const DeviceMemory& memory = DeviceMemory::Get();
   const auto is_pageable = [&](const void* address) {
-    return !memory.IsOfDevice(address) && !IsPinned(address);
+    return !memory.IsOfDevice(address) && !FindPinned(address);
   };
   if (waits) {
     if (const cudaError_t error = CheckNotCaptured(stream); error != cudaSuccess) {
@@ -129,9 +142,9 @@ void GiveToStream(const KernelCall& call) {
   } else if (shared_bytes > size_t{48} << 10) {
     Remember(cudaErrorInvalidValue);
   } else {
-    Remember(Give(stream, [call] {
+    Remember(Give(stream, [call, device = CurrentDevice()] {
       DeviceMemory::Get().Open();
-      RunLaunch(call);
+      RunLaunch(call, device);
     }));
   }
 }
@@ -156,6 +169,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid configuration argument";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
     case cudaErrorNotReady:
       return "device not ready";
     case cudaErrorNotPermitted:
@@ -172,22 +187,22 @@ const char* cudaGetErrorString(cudaError_t error) {
 // ---- devices
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = DeviceCount();
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = CurrentDevice();
   return IsInHostFunction() ? cudaErrorNotPermitted : cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
   if (IsInHostFunction()) return cudaErrorNotPermitted;
-  return device == 0 ? cudaSuccess : Remember(cudaErrorInvalidDevice);
+  return SetCurrentDevice(device) ? cudaSuccess : Remember(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return Remember(cudaErrorInvalidDevice);
+  if (device < 0 || device >= DeviceCount()) return Remember(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "emulated");
   properties->major = 9;
@@ -209,7 +224,7 @@ cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t error = CheckMayCallUnsafely(); error != cudaSuccess) {
     return Remember(error);
   }
-  WaitForDevice();
+  WaitForDevice(CurrentDevice());
   return AfterWait();
 }
 
@@ -236,7 +251,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
     return Remember(error);
   }
   if (bytes == 0) return cudaSuccess;
-  *memory = DeviceMemory::Get().Allocate(bytes);
+  *memory = DeviceMemory::Get().Allocate(CurrentDevice(), bytes);
   return *memory == nullptr ? Remember(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 
@@ -245,11 +260,12 @@ cudaError_t cudaFree(void* memory) {
     return Remember(error);
   }
   if (memory == nullptr) return cudaSuccess;
-  WaitForDevice();
+  if (!DeviceMemory::Get().IsOfDevice(memory)) return Remember(cudaErrorInvalidValue);
+  WaitForDevice(DeviceMemory::Get().DeviceOf(memory));
   return DeviceMemory::Get().Free(memory) ? cudaSuccess : Remember(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags) {
   *memory = nullptr;
   if (const cudaError_t error = CheckMayCallUnsafely(); error != cudaSuccess) {
     return Remember(error);
@@ -258,7 +274,8 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
   *memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
   if (*memory == nullptr) return Remember(cudaErrorMemoryAllocation);
   const std::lock_guard lock(Pinned().mutex);
-  Pinned().ranges[reinterpret_cast<uintptr_t>(*memory)] = bytes;
+  const int device = (flags & cudaHostAllocPortable) != 0 ? -1 : CurrentDevice();
+  Pinned().ranges[reinterpret_cast<uintptr_t>(*memory)] = {bytes, device};
   return cudaSuccess;
 }
 
@@ -266,7 +283,7 @@ cudaError_t cudaFreeHost(void* memory) {
   if (const cudaError_t error = CheckMayCallUnsafely(); error != cudaSuccess) {
     return Remember(error);
   }
-  WaitForDevice();
+  for (int device = 0; device < DeviceCount(); ++device) WaitForDevice(device);
   const std::lock_guard lock(Pinned().mutex);
   if (Pinned().ranges.erase(reinterpret_cast<uintptr_t>(memory)) == 0) {
     return Remember(cudaErrorInvalidValue);
@@ -276,16 +293,18 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = DeviceMemory::Get().free_bytes();
+  *free = DeviceMemory::Get().free_bytes(CurrentDevice());
   *total = DeviceMemory::Get().total_bytes();
   return cudaSuccess;
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   *attributes = {};
-  attributes->type = IsPinned(pointer)                         ? cudaMemoryTypeHost
-                     : DeviceMemory::Get().IsOfDevice(pointer) ? cudaMemoryTypeDevice
-                                                               : cudaMemoryTypeUnregistered;
+  const bool is_of_device = DeviceMemory::Get().IsOfDevice(pointer);
+  attributes->type = is_of_device          ? cudaMemoryTypeDevice
+                     : FindPinned(pointer) ? cudaMemoryTypeHost
+                                           : cudaMemoryTypeUnregistered;
+  if (is_of_device) attributes->device = DeviceMemory::Get().DeviceOf(pointer);
   return cudaSuccess;
 }
 
@@ -299,6 +318,23 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   return Copy(to, from, bytes, kind, stream, /*waits=*/false);
+}
+
+// Other copies than this one are within a device, or to or from the host.
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device,
+                           size_t bytes) {
+  if (const cudaError_t error = CheckMayCallUnsafely(); error != cudaSuccess) {
+    return Remember(error);
+  }
+  if (bytes == 0) return cudaSuccess;
+  DeviceMemory& memory = DeviceMemory::Get();
+  if (!memory.Holds(to_device, to, bytes) || !memory.Holds(from_device, from, bytes)) {
+    return Remember(cudaErrorInvalidValue);
+  }
+  // It waits for all work of the devices.
+  for (const int device : {to_device, from_device}) WaitForDevice(device);
+  std::memmove(memory.Always(to), memory.Always(from), bytes);
+  return AfterWait();
 }
 
 cudaError_t cudaMemset(void* to, int value, size_t bytes) { return Set(to, value, bytes, nullptr); }

@@ -1,0 +1,313 @@
+// First finds all gradients and statistics, then inserts the ops from the last place to the first,
+// so that places stay valid.
+#include "framework/transpiler/data_parallel_pass.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/analysis/op_uses.h"
+#include "framework/analysis/rank_differences.h"
+#include "framework/analysis/running_state.h"
+#include "framework/base/error.h"
+#include "framework/ir/op_role.h"
+
+namespace skiff {
+namespace {
+
+bool IsOptimize(const Op& op) { return (op.role() & kRoleOptimize) != 0; }
+
+// An op and the op of the root block before which it belongs.
+struct Insertion {
+  size_t before = 0;
+  Op op;
+};
+
+class Ranks {
+ public:
+  Ranks(const ProgramPassContext& context, Program* program)
+      : registry_(context.registry),
+        order_(SumOrderName(context.data_parallel.order)),
+        program_(*program),
+        root_(*program->root()) {}
+
+  PassReport Run() {
+    FindGradients();
+    if (gradients_.empty()) return Report();
+    for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
+    ShareStatistics();
+    Insert();
+    CheckSameOnAllRanks(registry_, program_);
+    return Report();
+  }
+
+ private:
+  PassReport Report() const {
+    return {.pass = {},
+            .changes = static_cast<int64_t>(gradients_.size()),
+            .summary = StrCat(gradients_.size(), " gradients summed over the ranks, ", statistics_,
+                              " running statistics shared")};
+  }
+
+  // Finds the gradient of each parameter that an op updates, and the op that completes it.
+  void FindGradients() {
+    std::map<std::string, std::string> by_parameter;
+    // A mark on an update counts only where no op that isn't an optimizer's has one: in Fluid's
+    // programs the update's mark names the gradient after clipping.
+    for (const bool of_updates : {true, false}) {
+      for (const auto& op : root_.ops()) {
+        if (IsOptimize(*op) != of_updates) continue;
+        const auto names = op->Attr<std::vector<std::string>>(kOpRoleVarAttr, {});
+        for (size_t i = 0; i + 1 < names.size(); i += 2) by_parameter[names[i]] = names[i + 1];
+      }
+    }
+    for (const auto& op : root_.ops()) {
+      const OpDef* def = registry_.Find(op->type);
+      if (def == nullptr || !def->update.has_value() || !IsOptimize(*op)) continue;
+      if (op->Input("Grad").empty() || op->Output("ParamOut").empty()) continue;
+      for (const std::string& parameter : op->Output("ParamOut")) {
+        const auto found = by_parameter.find(parameter);
+        SKIFF_ENFORCE(found != by_parameter.end(), kUnimplemented, "the update ", op->type,
+                      " of parameter \"", parameter,
+                      "\": no op_role_var names the gradient, which is to be summed over ranks");
+        gradients_[found->second] = LastWriter(found->second);
+      }
+    }
+  }
+
+  // Returns the last op that writes the variable and isn't an optimizer's.
+  size_t LastWriter(const std::string& name) const {
+    const Var* var = root_.GetVar(name);
+    for (size_t i = root_.ops().size(); i-- > 0;) {
+      if (IsOptimize(*root_.ops()[i])) continue;
+      for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
+        if (use.var == var && use.writes) return i;
+      }
+    }
+    Throw(ErrorCode::kUnimplemented, "the gradient \"", name,
+          "\", which is to be summed over ranks, is written by no op that isn't an optimizer's");
+  }
+
+  void SumGradient(const std::string& name, size_t last_writer) {
+    const std::optional<size_t> accumulation = AccumulationOf(name);
+    if (accumulation) return SumRound(*accumulation, name);
+    const Var& gradient = *root_.GetVar(name);
+    const std::string sum = NewSum(gradient);
+    Op op = SumOp(gradient, sum);
+    op.SetAttr("mean", true).SetAttr(kOpRoleAttr, kRoleBackward);
+    Add(last_writer + 1, std::move(op));
+    ReadInstead(name, sum, last_writer + 1);
+  }
+
+  // Returns the op that adds the gradient to the gradients of other runs.
+  std::optional<size_t> AccumulationOf(const std::string& gradient) const {
+    for (size_t i = 0; i < root_.ops().size(); ++i) {
+      const Op& op = *root_.ops()[i];
+      const OpDef* def = registry_.Find(op.type);
+      if (def == nullptr || !def->accumulation.has_value()) continue;
+      const std::vector<std::string>& read = op.Input(def->accumulation->gradient);
+      if (std::ranges::count(read, gradient) > 0 || std::ranges::count(read, Cast(gradient)) > 0) {
+        return i;
+      }
+    }
+    return {};
+  }
+
+  // Returns the variable to which an optimizer op casts the gradient, or "".
+  std::string Cast(const std::string& gradient) const {
+    for (const auto& op : root_.ops()) {
+      if (IsCastOf(*op, gradient)) return op->Output("Out")[0];
+    }
+    return {};
+  }
+
+  static bool IsCastOf(const Op& op, const std::string& gradient) {
+    return op.type == "cast" && IsOptimize(op) && op.Input("X")[0] == gradient;
+  }
+
+  // Sums over the ranks what the op has accumulated of a gradient, in the last run of a round.
+  void SumRound(size_t accumulation, const std::string& gradient) {
+    const Op& op = *root_.ops()[accumulation];
+    const AccumulationRule& rule = *registry_.Get(op.type).accumulation;
+    const std::vector<std::string>& read = op.Input(rule.gradient);
+    size_t i = 0;
+    while (read[i] != gradient && read[i] != Cast(gradient)) ++i;
+    const Var& round = *root_.GetVar(op.Output(rule.sum).at(i));
+    // The next run begins from the persistable only if the round isn't over, and then it is as it
+    // was.
+    const std::string sum = round.persistable ? round.name : NewSum(round);
+    Op over_ranks = SumOp(round, sum);
+    over_ranks.SetInput("Skip", {NotLast(accumulation, rule)});
+    over_ranks.SetAttr("mean", true).SetAttr(kOpRoleAttr, kRoleOptimize);
+    Add(accumulation + 1, std::move(over_ranks));
+    if (sum != round.name) ReadInstead(round.name, sum, accumulation + 1);
+  }
+
+  // Returns a bool [1]: whether the run isn't the last one of its round.
+  std::string NotLast(size_t accumulation, const AccumulationRule& rule) {
+    const Op& op = *root_.ops()[accumulation];
+    const std::string& count = op.Input(rule.count)[0];
+    const auto steps = op.Attr<int64_t>(rule.steps);
+    std::string& name = not_last_[{count, steps}];
+    if (!name.empty()) return name;
+    const std::string number = NewVar(program_.UniqueName(count + "@STEPS"), DType::kInt64, {1});
+    name = NewVar(program_.UniqueName(count + "@NOT_LAST"), DType::kBool, {1});
+    Op fill("fill_constant");
+    fill.SetOutput("Out", {number}).SetAttr("shape", std::vector<int64_t>{1});
+    fill.SetAttr("dtype", static_cast<int32_t>(DType::kInt64));
+    fill.SetAttr("value", static_cast<float>(steps)).SetAttr("str_value", StrCat(steps));
+    fill.SetAttr(kOpRoleAttr, kRoleOptimize);
+    Op less("less_than");
+    less.SetInput("X", {count}).SetInput("Y", {number}).SetOutput("Out", {name});
+    less.SetAttr(kOpRoleAttr, kRoleOptimize);
+    Add(accumulation, std::move(fill));
+    Add(accumulation, std::move(less));
+    return name;
+  }
+
+  // Returns the op that sums the variable over the ranks. The caller sets the role and `mean`.
+  Op SumOp(const Var& of, const std::string& sum) const {
+    const bool is_sparse = of.kind == VarKind::kSelectedRows;
+    Op op(is_sparse ? "c_allreduce_rows" : "c_allreduce_sum");
+    op.SetInput("X", {of.name}).SetOutput("Out", {sum});
+    if (is_sparse) return op;
+    op.SetAttr("order", order_);
+    if (IsHalf(of.dtype)) op.SetAttr("out_dtype", static_cast<int32_t>(DType::kFloat32));
+    return op;
+  }
+
+  std::string NewSum(const Var& of) {
+    Var sum = of;
+    sum.name = StrCat(of.name, "@SUM");
+    sum.persistable = false;
+    if (IsHalf(of.dtype) && of.kind != VarKind::kSelectedRows) sum.dtype = DType::kFloat32;
+    return root_.CreateVar(std::move(sum))->name;
+  }
+
+  std::string NewVar(const std::string& name, DType dtype, std::vector<int64_t> dims) {
+    Var var;
+    var.name = name;
+    var.dtype = dtype;
+    var.dims = std::move(dims);
+    return root_.CreateVar(std::move(var))->name;
+  }
+
+  // Makes the optimizer ops from a place on read the sum. A cast of a gradient to the dtype of the
+  // sum has nothing left to do: its readers read the sum, too.
+  void ReadInstead(const std::string& name, const std::string& sum, size_t from) {
+    for (size_t i = from; i < root_.ops().size(); ++i) {
+      Op& op = *root_.ops()[i];
+      if (!IsOptimize(op)) continue;
+      if (IsCastOf(op, name) && DTypeOf(op.Output("Out")[0]) == DTypeOf(sum)) {
+        is_gone_.push_back(i);
+        ReadInstead(op.Output("Out")[0], sum, i + 1);
+        continue;
+      }
+      for (SlotArguments& slot : op.inputs) std::ranges::replace(slot.arguments, name, sum);
+    }
+  }
+
+  DType DTypeOf(const std::string& name) const { return root_.GetVar(name)->dtype; }
+
+  // Has one op update all running statistics, before the first optimizer op that reads any.
+  void ShareStatistics() {
+    Op shared("c_batch_norm_statistics");
+    std::map<std::string, std::vector<std::string>> arguments;
+    std::vector<float> momentums;
+    size_t last = 0;
+    for (size_t i = 0; i < root_.ops().size(); ++i) {
+      Op& op = *root_.ops()[i];
+      const OpDef* def = registry_.Find(op.type);
+      if (def == nullptr || def->batch_moments.empty() || !UpdatesRunningState(*def, op)) continue;
+      TakeStatistics(i, *def, &op, &arguments);
+      const AttrDef* momentum = def->FindAttr(def->running_momentum);
+      momentums.push_back(std::get<float>(*EffectiveAttr(op, *momentum)));
+      last = i + 1;
+    }
+    if (momentums.empty()) return;
+    for (const char* slot : {"Mean", "Variance", "BatchMean", "BatchVariance"}) {
+      shared.SetInput(slot, arguments[slot]);
+    }
+    shared.SetOutput("MeanOut", arguments["Mean"]).SetOutput("VarianceOut", arguments["Variance"]);
+    shared.SetAttr("momentum", std::move(momentums)).SetAttr(kOpRoleAttr, kRoleOptimize);
+    statistics_ = static_cast<int64_t>(2 * arguments["Mean"].size());
+    Add(FirstReader(arguments, last), std::move(shared));
+  }
+
+  // Replaces the statistics that op `position` updates by the moments of its batch.
+  void TakeStatistics(size_t position, const OpDef& def, Op* op,
+                      std::map<std::string, std::vector<std::string>>* arguments) {
+    SKIFF_ENFORCE(
+        op->Input("MomentumTensor").empty(), kUnimplemented,
+        DescribeOp(*op, root_.index(), position),
+        ": MomentumTensor of statistics that several ranks share: expected the attribute ",
+        def.running_momentum);
+    for (size_t i = 0; i < def.running_state.size(); ++i) {
+      const auto& [input, output] = def.running_state[i];
+      const std::string statistic = op->Input(input).at(0);
+      SKIFF_ENFORCE(op->Output(output) == op->Input(input), kUnimplemented,
+                    DescribeOp(*op, root_.index(), position), ": ", output, " isn't ", input,
+                    ": expected one variable, which several ranks can share");
+      std::vector<std::string>& taken = (*arguments)[std::string(input)];
+      SKIFF_ENFORCE(std::ranges::count(taken, statistic) == 0, kUnimplemented,
+                    DescribeOp(*op, root_.index(), position), ": another op updates \"", statistic,
+                    "\", too: expected one op for statistics that several ranks share");
+      const std::string moment =
+          NewVar(StrCat(statistic, "@BATCH"), DType::kFloat64, root_.GetVar(statistic)->dims);
+      taken.push_back(statistic);
+      (*arguments)[std::string(def.batch_moments[i])].push_back(moment);
+      std::erase_if(op->outputs, [&](const SlotArguments& slot) { return slot.slot == output; });
+      op->SetOutput(def.batch_moments[i], {moment});
+    }
+  }
+
+  // Returns the first op from `from` on that reads a statistic and is an optimizer's, or the end.
+  size_t FirstReader(const std::map<std::string, std::vector<std::string>>& arguments,
+                     size_t from) const {
+    const auto is_statistic = [&](const std::string& name) {
+      return std::ranges::count(arguments.at("Mean"), name) > 0 ||
+             std::ranges::count(arguments.at("Variance"), name) > 0;
+    };
+    for (size_t i = from; i < root_.ops().size(); ++i) {
+      const Op& op = *root_.ops()[i];
+      if (IsOptimize(op) && std::ranges::any_of(op.InputNames(), is_statistic)) return i;
+    }
+    return root_.ops().size();
+  }
+
+  void Add(size_t before, Op op) { insertions_.push_back({before, std::move(op)}); }
+
+  // Inserts the new ops and removes the ops that are gone.
+  void Insert() {
+    std::ranges::stable_sort(insertions_, {}, &Insertion::before);
+    std::ranges::sort(is_gone_);
+    for (size_t i = root_.ops().size() + 1; i-- > 0;) {
+      if (std::ranges::binary_search(is_gone_, i)) root_.RemoveOps(i, i + 1);
+      for (; !insertions_.empty() && insertions_.back().before == i; insertions_.pop_back()) {
+        root_.InsertOp(i, std::move(insertions_.back().op));
+      }
+    }
+  }
+
+  const OpRegistry& registry_;
+  const std::string order_;
+  Program& program_;
+  Block& root_;
+  std::map<std::string, size_t> gradients_;  // and the op that completes each
+  std::map<std::pair<std::string, int64_t>, std::string> not_last_;
+  std::vector<Insertion> insertions_;
+  std::vector<size_t> is_gone_;
+  int64_t statistics_ = 0;
+};
+
+}  // namespace
+
+PassReport DataParallelPass::Apply(const ProgramPassContext& context, Program* program) const {
+  return Ranks(context, program).Run();
+}
+
+}  // namespace skiff

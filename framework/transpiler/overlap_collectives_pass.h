@@ -1,0 +1,24 @@
+// Lets collective instructions run beside the others, in the communication stream
+// (PlanStream::kCommunication). Each moves up to behind the last instruction that it depends on.
+// The main stream waits for it where its results are first used, or its inputs overwritten.
+//
+//   g = matmul_grad(…); h = matmul_grad(…); g = c_allreduce_sum(g); w = sgd(w, g)
+//     becomes g = matmul_grad(…); g = c_allreduce_sum(g) @comm(c0); h = matmul_grad(…);
+//     w = sgd(w, g) wait(c0)
+//
+// It runs if asked for; the executor asks for it if several ranks run a program. It comes before
+// memory_reuse, which then lets values of the communication stream live until the wait and adds no
+// wait of its own. `changes`: instructions in the communication stream.
+#pragma once
+
+#include "framework/transpiler/pass.h"
+
+namespace skiff {
+
+class OverlapCollectivesPass final : public PlanPass {
+ public:
+  std::string_view name() const override { return "overlap_collectives"; }
+  PassReport Apply(const PassContext& context, Plan* plan) const override;
+};
+
+}  // namespace skiff

@@ -1,0 +1,33 @@
+// c_allreduce_max: Out = the largest X of all ranks, element by element; NaN if a rank has NaN.
+//
+// Source: Fluid's c_allreduce_max.
+#include <memory>
+#include <utility>
+
+#include "framework/op/registry.h"
+#include "operators/collective/kernels/all_reduce.h"
+#include "operators/collective/kernels/collective_definition.h"
+#include "operators/common/half.h"
+
+namespace skiff {
+
+void RegisterCAllreduceMax(OpRegistry& registry) {
+  OpDef def;
+  def.type = "c_allreduce_max";
+  def.doc = "Out = the largest X of all ranks, element by element; NaN if a rank has NaN.";
+  def.inputs = {{.name = "X", .doc = "Floats, int32 or int64, of one shape on all ranks."}};
+  def.outputs = {{.name = "Out", .doc = "Like X."}};
+  def.attrs = RingAttrs();
+  def.infer = [](OpContext& context) { context.SetOutputLike("Out", "X"); };
+  def.precision = Precision::kFollow;
+  def.no_gradient_reason = "the gradient would go to a rank that the data choose";
+  def.in_place = {{"X", "Out"}};
+  def.collective = true;
+  registry.Add(std::move(def));
+  registry.AddCpuKernels<float, double, int32_t, int64_t, Float16, BFloat16>(
+      "c_allreduce_max", []<typename>(PrepareContext& context) {
+        return PrepareAllReduce(context, HostReducer(), RankReduction::kLargest);
+      });
+}
+
+}  // namespace skiff

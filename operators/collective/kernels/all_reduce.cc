@@ -1,0 +1,135 @@
+#include "operators/collective/kernels/all_reduce.h"
+
+#include <optional>
+#include <string>
+
+#include "framework/base/element_count.h"
+#include "framework/base/error.h"
+#include "framework/op/arguments.h"
+#include "operators/collective/kernels/array_list.h"
+#include "operators/collective/kernels/collective_definition.h"
+#include "operators/collective/kernels/fast_sum.h"
+#include "operators/collective/kernels/slice_reduction.h"
+
+namespace skiff {
+namespace {
+
+// Returns the dtype of the outputs. Throws Error unless out_dtype fits X.
+DType ResultDType(const OpContext& context) {
+  const DType dtype = context.Input("X").dtype;
+  const int64_t wanted = context.IntAttr("out_dtype");
+  if (wanted < 0 || wanted == static_cast<int64_t>(dtype)) return dtype;
+  SKIFF_ENFORCE(
+      IsHalf(dtype) && wanted == static_cast<int64_t>(DType::kFloat32), kInvalidArgument,
+      context.op().type, ": out_dtype = ", wanted, " and X is ", dtype, ", expected -1, ",
+      static_cast<int32_t>(dtype), " as X",
+      IsHalf(dtype) ? StrCat(" or ", static_cast<int32_t>(DType::kFloat32), ", float32") : "");
+  return DType::kFloat32;
+}
+
+int64_t AllElements(const OpContext& context) {
+  int64_t count = 0;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    count = AddCounts(count, context.Input("X", i).shape.element_count());
+  }
+  return count;
+}
+
+class AllReduce final : public Kernel {
+ public:
+  AllReduce(PrepareContext& context, const Reducer& reducer, RankReduction reduction)
+      : reducer_(reducer),
+        x_(context.InputCount("X"), context.Input("X").dtype),
+        out_(context.InputCount("X"), context.Output("Out").dtype) {
+    for (size_t i = 0; i < x_.size(); ++i) {
+      inputs_.emplace_back(context, "X", i);
+      outputs_.emplace_back(context, "Out", i);
+    }
+    if (reduction == RankReduction::kSum) {
+      skip_ = In<bool>(context, "Skip");
+      mean_ = context.Attr<bool>("mean");
+    }
+    // Sums of integers don't depend on their order.
+    const bool is_fast = reduction == RankReduction::kSum && IsFloat(x_.dtype()) &&
+                         context.Attr<std::string>("order") == "fast";
+    const int64_t count = AllElements(context);
+    if (is_fast) {
+      fast_.emplace(context, reducer, x_.dtype(), out_.dtype(), x_.size(), count);
+    } else {
+      slices_.emplace(context, reducer, reduction, x_.dtype(), out_.dtype(), x_.size(), count);
+    }
+  }
+
+  void Run(const KernelContext& run) override {
+    x_.SetArrays([&](size_t i) -> const Tensor& { return inputs_[i].tensor(run); });
+    out_.SetArrays([&](size_t i) -> Tensor& { return outputs_[i].tensor(run); });
+    const int32_t ranks = WorldOf(run).size;
+    if (ranks == 1 || (skip_.is_there() && *skip_(run))) return TakeAlone(run);
+    const double factor = mean_ ? 1.0 / ranks : 1;
+    if (fast_.has_value()) return fast_->Run(run, &x_, factor, &out_);
+    slices_->AllReduce(run, &x_, factor, &out_);
+  }
+
+  bool AcceptsFewerRows() const override { return true; }
+
+ private:
+  // Sets Out to X, converted.
+  void TakeAlone(const KernelContext& run) const {
+    for (size_t i = 0; i < x_.size(); ++i) {
+      if (x_.data(i) == out_.data(i)) continue;
+      reducer_.Reduce(run, {.dtype = x_.dtype(),
+                            .result_dtype = out_.dtype(),
+                            .count = x_.element_count(i),
+                            .own = x_.data(i),
+                            .result = out_.data(i)});
+    }
+  }
+
+  const Reducer& reducer_;
+  InArrays x_;
+  OutArrays out_;
+  std::vector<In<>> inputs_;
+  std::vector<Out<>> outputs_;
+  In<bool> skip_;
+  bool mean_ = false;
+  // One of the two is there.
+  std::optional<FastSum> fast_;
+  std::optional<SliceReduction> slices_;
+};
+
+}  // namespace
+
+std::vector<AttrDef> SumAttrs() {
+  return {MeanAttr(),
+          ChoiceAttr("order", "ranks", {"ranks", "fast"},
+                     "\"ranks\": ((x0 + x1) + x2) + ... in the order of ranks, the bits of "
+                     "gradient_merge. \"fast\": as the library adds that moves the bytes."),
+          {.name = "out_dtype",
+           .type = AttrType::kInt,
+           .default_value = int32_t{-1},
+           .doc = "The dtype of Out: -1, X's, or 5, float32, where X is half."}};
+}
+
+void InferSum(OpContext& context) {
+  const size_t count = context.InputCount("X");
+  const DType dtype = context.Input("X").dtype;
+  SKIFF_ENFORCE(IsFloat(dtype) || !context.Attr<bool>("mean"), kInvalidArgument, context.op().type,
+                ": mean = true and X is ", dtype, ", expected floats");
+  const DType result = ResultDType(context);
+  CheckSkip(context);
+  for (size_t i = 0; i < count; ++i) {
+    SKIFF_ENFORCE(context.Input("X", i).dtype == dtype, kInvalidArgument, context.op().type, ": X[",
+                  i, "] is ", context.Input("X", i).dtype, ", expected ", dtype, " as X[0]");
+    SKIFF_ENFORCE(context.OutputIndex("Out", i) >= 0, kInvalidArgument, context.op().type,
+                  ": output \"Out\" has no argument ", i, ", expected one for each X");
+    context.SetOutputLike("Out", "X", i);
+    context.mutable_outputs()[static_cast<size_t>(context.OutputIndex("Out", i))].dtype = result;
+  }
+}
+
+std::unique_ptr<Kernel> PrepareAllReduce(PrepareContext& context, const Reducer& reducer,
+                                         RankReduction reduction) {
+  return std::make_unique<AllReduce>(context, reducer, reduction);
+}
+
+}  // namespace skiff

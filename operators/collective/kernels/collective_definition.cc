@@ -1,0 +1,63 @@
+#include "operators/collective/kernels/collective_definition.h"
+
+#include "framework/base/error.h"
+#include "framework/comm/communicator.h"
+#include "operators/common/input_checks.h"
+
+namespace skiff {
+
+std::vector<AttrDef> RingAttrs() {
+  return {{.name = "ring_id",
+           .type = AttrType::kInt,
+           .default_value = int32_t{0},
+           .doc = "The group of ranks; 0, all ranks, is the only one.",
+           .accepts = [](const Attribute& value) { return std::get<int32_t>(value) == 0; },
+           .expected = "0: there is one ring, of all ranks",
+           .refusal = ErrorCode::kUnimplemented},
+          {.name = "use_calc_stream",
+           .type = AttrType::kBool,
+           .default_value = false,
+           .doc = "On which stream PaddlePaddle works; nothing depends on it."}};
+}
+
+AttrDef RankCountAttr() {
+  return {.name = "nranks",
+          .type = AttrType::kInt,
+          .default_value = int32_t{1},
+          .doc = "The number of ranks. A run with other ranks is an Error.",
+          .accepts = [](const Attribute& value) { return std::get<int32_t>(value) >= 1; },
+          .expected = "at least 1",
+          .refusal = ErrorCode::kOutOfRange};
+}
+
+AttrDef MeanAttr() {
+  return {.name = "mean",
+          .type = AttrType::kBool,
+          .default_value = false,
+          .doc = "Whether the sum is divided by the number of ranks."};
+}
+
+SlotDef SkipSlot() {
+  return {.name = "Skip",
+          .doc =
+              "One bool, the same on all ranks: whether each rank takes X alone, without a "
+              "message to others, and without `mean`.",
+          .dispensable = true,
+          .on_host = true};
+}
+
+void CheckSkip(const OpContext& context) { CheckOneElement(context, "Skip", {DType::kBool}); }
+
+const World& WorldOf(const KernelContext& run) {
+  static const World& alone = *new World;
+  return run.communicator == nullptr ? alone : run.communicator->world();
+}
+
+void CheckRankCount(const KernelContext& run, std::string_view type, int64_t expected) {
+  const int64_t found = WorldOf(run).size;
+  SKIFF_ENFORCE(found == expected, kFailedPrecondition, type, ": nranks = ", expected,
+                ", and the run has ", found, found == 1 ? " rank" : " ranks",
+                ", expected nranks = ", found);
+}
+
+}  // namespace skiff

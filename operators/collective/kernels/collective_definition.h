@@ -1,0 +1,33 @@
+// Slots, attributes and checks that collective ops share.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "framework/comm/world.h"
+#include "framework/op/kernel.h"
+#include "framework/op/op_def.h"
+
+namespace skiff {
+
+// Returns Fluid's attributes of every collective op: ring_id, of which only 0 exists, and
+// use_calc_stream, which changes nothing, since the plan orders the streams.
+std::vector<AttrDef> RingAttrs();
+// Returns the attribute nranks, for which CheckRankCount is made.
+AttrDef RankCountAttr();
+
+// Return the attribute `mean` of sums, and the input Skip, by which all ranks keep to themselves.
+AttrDef MeanAttr();
+SlotDef SkipSlot();
+// Throws Error unless Skip is absent or one bool.
+void CheckSkip(const OpContext& context);
+
+// Returns this rank among all ranks: rank 0 of 1 without a communicator.
+const World& WorldOf(const KernelContext& run);
+
+// Throws Error (kFailedPrecondition), which starts with the op's type, unless there are `expected`
+// ranks.
+void CheckRankCount(const KernelContext& run, std::string_view type, int64_t expected);
+
+}  // namespace skiff

@@ -1,0 +1,34 @@
+// A sum over ranks by the library that moves the bytes (Communicator::Sum), in an order of its own.
+// Half is added in float32.
+#pragma once
+
+#include <cstdint>
+
+#include "operators/collective/kernels/array_list.h"
+#include "operators/collective/kernels/reducer.h"
+#include "operators/collective/kernels/scratch.h"
+
+namespace skiff {
+
+class FastSum {
+ public:
+  // The same as for SliceReduction. The dtypes are floats.
+  FastSum(PrepareContext& context, const Reducer& reducer, DType dtype, DType result_dtype,
+          size_t arrays, int64_t element_count);
+
+  // Sums `x`, of the same number of elements on all ranks, to `out`, times `factor`. Both may be
+  // the same memory. There must be a communicator. Throws what Communicator::Sum throws.
+  void Run(const KernelContext& run, InArrays* x, double factor, OutArrays* out);
+
+ private:
+  void Sum(const KernelContext& run, InArrays* x, double factor, int64_t begin, int64_t count,
+           OutArrays* out);
+
+  const Reducer& reducer_;
+  DType dtype_;
+  DType sum_dtype_;
+  DType result_dtype_;
+  Scratch scratch_;
+};
+
+}  // namespace skiff

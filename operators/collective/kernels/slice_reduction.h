@@ -1,0 +1,61 @@
+// A sum over ranks in the order of ranks, ((x0 + x1) + x2) + …, or the largest number of all ranks.
+//
+// The elements are cut into as many slices as there are ranks. Each rank gets its slice from all
+// ranks, and reduces it; that is a reduce-scatter. For an all-reduce, the results then go to all
+// ranks. So a rank sends 2 · (N - 1) / N of its bytes, whatever the number N of ranks, and all
+// ranks get the same bits. Half goes out in two bytes.
+//
+// How the elements are cut depends on their number alone, never on where they lie: so the messages
+// of all ranks fit each other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "operators/collective/kernels/array_list.h"
+#include "operators/collective/kernels/messages.h"
+#include "operators/collective/kernels/reducer.h"
+#include "operators/collective/kernels/scratch.h"
+
+namespace skiff {
+
+class SliceReduction {
+ public:
+  // `reducer` must outlive the object. `element_count`: the most that a run has. Lists of several
+  // arrays take more scratch memory than single arrays.
+  SliceReduction(PrepareContext& context, const Reducer& reducer, RankReduction reduction,
+                 DType dtype, DType result_dtype, size_t arrays, int64_t element_count);
+
+  // Reduce `x`, of the same number of elements on all ranks, to `out`, times `factor`. AllReduce
+  // gives all ranks all elements; `x` and `out` may be the same memory. ReduceScatter gives rank r
+  // the r-th part of equal parts; `out` has a part's elements. There must be a communicator. Throw
+  // what Communicator::Exchange throws.
+  void AllReduce(const KernelContext& run, InArrays* x, double factor, OutArrays* out);
+  void ReduceScatter(const KernelContext& run, InArrays* x, double factor, OutArrays* out);
+
+ private:
+  // Elements of a list, which belong to a rank.
+  struct Slice {
+    int64_t begin = 0;
+    int64_t count = 0;
+  };
+
+  void CutAllReduce(int64_t begin, int64_t count, int32_t ranks);
+  void CutReduceScatter(int64_t begin, int64_t count, int64_t part, int32_t ranks);
+  // Reduces this rank's slice. Returns where the result is: at elements [begin, …) of `out` if
+  // these lie together, else in scratch memory, and copied from there.
+  const void* ReduceOwn(const KernelContext& run, InArrays* x, double factor, int64_t begin,
+                        OutArrays* out);
+  // Sends this rank's slice of the result to all ranks, and receives theirs.
+  void Gather(const KernelContext& run, const void* own, OutArrays* out);
+
+  const Reducer& reducer_;
+  RankReduction reduction_;
+  DType dtype_;
+  DType result_dtype_;
+  Scratch scratch_;
+  Messages messages_;
+  std::vector<Slice> slices_;  // by rank
+};
+
+}  // namespace skiff

@@ -1,0 +1,105 @@
+#include "framework/analysis/rank_differences.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/ir/text.h"
+#include "framework/op/registry.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Returns the Error about the program, or "".
+std::string FindingIn(const Program& program) {
+  try {
+    CheckSameOnAllRanks(DefaultOpRegistry(), program);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Of a root block with the persistables w and count, the feed x, the variables a and b, and ops.
+std::string Finding(const std::string& ops) {
+  const auto program = ParseProgramText(StrCat(R"(program { block 0 {
+    param w float32 [4] persistable
+    var count int64 [1] persistable
+    var x float32 [4]
+    var a float32 [4]
+    var b float32 [4]
+    )",
+                                               ops, " } }"));
+  return FindingIn(*program);
+}
+
+TEST(RankDifferences, APersistableMayFollowFromPersistables) {
+  EXPECT_EQ(Finding(R"({Out: [a]} = scale(X: [w]) {scale = 0.5}
+                       {Out: [w]} = sum(X: [w, a])
+                       {Out: [count]} = increment(X: [count]) {step = 1.0})"),
+            "");
+}
+
+TEST(RankDifferences, APersistableMayNotFollowFromAFeed) {
+  const std::string text = Finding(R"({Out: [a]} = scale(X: [x]) {scale = 0.5}
+                                      {Out: [w]} = sum(X: [w, a]))");
+  EXPECT_THAT(text, HasSubstr("sum (block 0, op #1)"));
+  EXPECT_THAT(text, HasSubstr("\"w\" would differ between ranks"));
+  EXPECT_THAT(text, HasSubstr("computes it from \"a\", data of the rank"));
+}
+
+TEST(RankDifferences, ASumOverTheRanksIsTheSame) {
+  EXPECT_EQ(Finding(R"({Out: [a]} = c_allreduce_sum(X: [x])
+                       {Out: [w]} = sum(X: [w, a]))"),
+            "");
+}
+
+// What the variable held before doesn't matter.
+TEST(RankDifferences, AVariableIsTheSameAfterAWriteOfTheSame) {
+  EXPECT_EQ(Finding(R"({Out: [a]} = scale(X: [x])
+                       {Out: [a]} = scale(X: [w])
+                       {Out: [w]} = sum(X: [w, a]))"),
+            "");
+}
+
+TEST(RankDifferences, APersistableMayNotFollowFromRandomNumbers) {
+  EXPECT_THAT(Finding(R"({Out: [a], Mask: [b]} = dropout(X: [w]) {dropout_prob = 0.5}
+                         {Out: [w]} = sum(X: [w, a]))"),
+              HasSubstr("\"w\" would differ between ranks, since the op computes it from \"a\""));
+  EXPECT_THAT(Finding("{Out: [w]} = uniform_random() {shape = longs [4]}"),
+              HasSubstr("computes it from random numbers of the rank"));
+}
+
+// A shape is the same on all ranks only if their batches are as large: nothing says so.
+TEST(RankDifferences, AShapeOfAFeedIsDataOfTheRank) {
+  EXPECT_EQ(Finding("{Out: [w]} = fill_zeros_like(X: [w])"), "");
+}
+
+TEST(RankDifferences, GradientsMayAddUpOnARank) {
+  EXPECT_EQ(Finding(R"({AccumulatedOut: [w]} = gradient_merge(Accumulated: [w], Grad: [x],
+                           Count: [count]) {steps = long 2, mean = true})"),
+            "");
+}
+
+TEST(RankDifferences, ALoopWritesWhatItsBodyWrites) {
+  const auto program = ParseProgramText(R"(program {
+    block 0 {
+      param w float32 [4] persistable
+      var x float32 [4]
+      var more bool [1]
+      var scopes step_scopes
+      {Out: [w], StepScopes: [scopes]} = while(X: [x, w], Condition: [more]) {sub_block = block 1}
+    }
+    block 1 parent 0 {
+      {Out: [w]} = sum(X: [w, x])
+    }
+  })");
+  EXPECT_THAT(FindingIn(*program), HasSubstr("\"w\" would differ between ranks"));
+}
+
+}  // namespace
+}  // namespace skiff

@@ -1,0 +1,232 @@
+// Several ranks, each a thread with an executor of its own, end with the bits of one process whose
+// gradient_merge is the number of ranks: parameters, states of the optimizer, averages, running
+// statistics, counters.
+//
+// All pairs of settings occur (model, ranks, buckets, flat lists, optimizer, precision, clipping,
+// averages), not all combinations.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "framework/comm/communicator.h"
+#include "framework/comm/threads_communicator.h"
+#include "framework/training/bound_feeds.h"
+#include "skiff/skiff.h"
+#include "tests/harness/thread_count.h"
+#include "tests/models/ranks/rank_models.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::IsEmpty;
+using training::BoundFeeds;
+using training::OptimizationOptions;
+using training::TrainingProgram;
+
+constexpr int64_t kUpdates = 4;
+
+struct Setting {
+  std::string model;
+  int32_t ranks = 2;
+  std::vector<std::string> passes = {};
+  int64_t bucket_bytes = int64_t{25} << 20;
+  std::string optimizer = "momentum";
+  DType precision = DType::kFloat32;
+  float clip_norm = 0;
+  training::AveragingKind averaging = training::AveragingKind::kNone;
+  bool shards_optimizer = false;
+
+  OptimizationOptions Optimization(int64_t merge) const {
+    OptimizationOptions options = {.optimizer = optimizer,
+                                   .learning_rate = 0.05f,
+                                   .schedule = training::ScheduleKind::kLinear,
+                                   .total_steps = kUpdates * merge,
+                                   .gradient_merge_steps = merge,
+                                   .clip_norm = clip_norm,
+                                   .averaging = averaging};
+    options.precision.dtype = precision;
+    return options;
+  }
+};
+
+void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.model; }
+
+// Batches m = 0, 1, … of the training, across epochs.
+std::vector<FeedList> MicroBatches(const RankModel& model, int64_t count) {
+  const std::unique_ptr<training::Reader> reader = model.reader();
+  std::vector<FeedList> batches;
+  reader->StartEpoch(0);
+  for (int64_t epoch = 0; static_cast<int64_t>(batches.size()) < count;) {
+    // A new one each time, since a reader may use its storage again.
+    training::Batch batch;
+    if (reader->Next(&batch)) {
+      batches.push_back(batch.feeds);
+    } else {
+      reader->StartEpoch(++epoch);
+    }
+  }
+  return batches;
+}
+
+// Trains in one executor on batches first, first + every, ….
+class Training {
+ public:
+  Training(const TrainingProgram& program, const CompileOptions& options) {
+    executor_.Run(*program.startup);
+    step_.emplace(executor_.Compile(*program.main, options), FetchList{program.loss});
+  }
+
+  void Run(const std::vector<FeedList>& batches, size_t first, size_t every) {
+    for (size_t i = first; i < batches.size(); i += every) step_->Step(batches[i]);
+  }
+
+  const Scope& scope() const { return executor_.scope(); }
+
+ private:
+  Executor executor_;
+  std::optional<BoundFeeds> step_;
+};
+
+// Calls work(rank) in a thread for each rank. Rethrows the first Error after all have ended.
+template <typename Work>
+void InThreads(int32_t ranks, const Work& work) {
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const harness::ThreadCount one(1);
+      try {
+        work(rank);
+      } catch (...) {
+        errors[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+bool IsOfRound(const std::string& name) {
+  return name.find("@GradientMerge") != std::string::npos ||
+         name.find("@GRADIENT_MERGE_STEP@") != std::string::npos;
+}
+
+// Returns the variables that differ. Only the one process has sums of rounds.
+std::vector<std::string> Differences(const Scope& one, const Scope& rank) {
+  std::vector<std::string> different;
+  for (const std::string& name : one.Names()) {
+    if (IsOfRound(name)) continue;
+    const Tensor* found = rank.Find(name);
+    if (found == nullptr || !SameBits(CopyToCpu(*found), CopyToCpu(one.Get(name)))) {
+      different.push_back(name);
+    }
+  }
+  return different;
+}
+
+class Ranks : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(Ranks, EndWithTheBitsOfOneProcess) {
+  const Setting& setting = GetParam();
+  const harness::ThreadCount one_thread(1);
+  const RankModel model = MakeRankModel(setting.model);
+  const std::vector<FeedList> batches = MicroBatches(model, kUpdates * setting.ranks);
+
+  const TrainingProgram merging = model.program(setting.Optimization(setting.ranks));
+  Training one(merging, {.passes = {.also = setting.passes}});
+  one.Run(batches, 0, 1);
+
+  const auto communicators = MakeThreadRanks(setting.ranks, {.seed = 5});
+  std::vector<std::unique_ptr<Training>> ranks(communicators.size());
+  std::vector<std::vector<std::string>> differences(communicators.size());
+  InThreads(setting.ranks, [&](int32_t rank) {
+    const auto r = static_cast<size_t>(rank);
+    const TrainingProgram program = model.program(setting.Optimization(1));
+    const CompileOptions options = {.passes = {.also = setting.passes},
+                                    .data_parallel = {.communicator = communicators[r],
+                                                      .bucket_bytes = setting.bucket_bytes,
+                                                      .shard_optimizer = setting.shards_optimizer}};
+    try {
+      Training training(program, options);
+      training.Run(batches, r, communicators.size());
+      differences[r] = Differences(one.scope(), training.scope());
+    } catch (const Error& error) {
+      communicators[r]->Abort(error.what());
+      throw;
+    }
+  });
+  EXPECT_THAT(differences, ::testing::Each(IsEmpty()));
+}
+
+constexpr auto kEma = training::AveragingKind::kEma;
+constexpr auto kWindow = training::AveragingKind::kWindow;
+const std::vector<std::string> kFlat = {"fuse_optimizer", "flatten_parameters"};
+const std::vector<std::string> kMerged = {"merge_optimizer"};
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, Ranks,
+    ::testing::Values(
+        Setting{
+            .model = "mlp", .ranks = 3, .passes = kFlat, .optimizer = "adam", .clip_norm = 0.1f},
+        Setting{.model = "mlp", .ranks = 2, .bucket_bytes = 1024, .averaging = kEma},
+        Setting{.model = "mlp", .ranks = 4, .passes = kMerged, .optimizer = "lars_momentum"},
+        Setting{.model = "lenet",
+                .ranks = 4,
+                .passes = kFlat,
+                .bucket_bytes = 1024,
+                .averaging = kWindow},
+        Setting{.model = "lenet", .ranks = 2, .optimizer = "lamb", .precision = DType::kBFloat16},
+        Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .averaging = kEma},
+        Setting{.model = "resnet20",
+                .ranks = 3,
+                .bucket_bytes = 1024,
+                .optimizer = "adamw",
+                .precision = DType::kBFloat16,
+                .clip_norm = 1},
+        Setting{.model = "vgg11", .ranks = 2, .passes = kMerged, .clip_norm = 1},
+        Setting{.model = "ernie",
+                .ranks = 2,
+                .passes = kFlat,
+                .bucket_bytes = 1024,
+                .optimizer = "adamw",
+                .precision = DType::kBFloat16,
+                .clip_norm = 1},
+        Setting{.model = "ernie", .ranks = 3, .optimizer = "adam", .averaging = kEma},
+        Setting{.model = "ernie",
+                .ranks = 4,
+                .passes = kFlat,
+                .optimizer = "lamb",
+                .precision = DType::kFloat16},
+        Setting{.model = "text_classifier", .ranks = 3, .passes = kFlat, .optimizer = "adam"},
+        Setting{.model = "text_classifier", .ranks = 4, .bucket_bytes = 1024, .clip_norm = 0.5f},
+        Setting{.model = "char_rnn",
+                .ranks = 2,
+                .bucket_bytes = 1024,
+                .optimizer = "adam",
+                .clip_norm = 1},
+        Setting{.model = "char_rnn", .ranks = 3, .passes = kFlat, .precision = DType::kBFloat16},
+        Setting{
+            .model = "seq2seq", .ranks = 2, .passes = kFlat, .optimizer = "adam", .clip_norm = 1},
+        Setting{.model = "seq2seq", .ranks = 4, .optimizer = "sgd", .averaging = kWindow},
+        Setting{.model = "words", .ranks = 2, .optimizer = "adam"},
+        Setting{.model = "words",
+                .ranks = 4,
+                .passes = kFlat,
+                .bucket_bytes = 1024,
+                .optimizer = "adagrad"},
+        Setting{.model = "words", .ranks = 3, .optimizer = "ftrl", .clip_norm = 0.1f}),
+    [](const auto& info) { return StrCat(info.param.model, "_", info.index); });
+
+}  // namespace
+}  // namespace skiff::models
