@@ -1,22 +1,18 @@
 #include "framework/analysis/collective_order.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <sstream>
 
 #include "framework/analysis/dependencies.h"
 #include "framework/base/error.h"
-#include "framework/base/fnv_hash.h"
+#include "framework/comm/gather.h"
 #include "framework/ir/text.h"
 
 namespace skiff {
 namespace {
-
-uint64_t HashOf(const std::vector<std::string>& lines) {
-  FnvHash hash;
-  hash.Add(Join(lines, "\n"));
-  return hash.state();
-}
 
 std::string VariableText(const PlanValue& value) {
   const std::span<const int64_t> dims = value.meta.shape.dims();
@@ -50,8 +46,17 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-std::string LineText(const std::vector<std::string>& lines, size_t i) {
-  return i < lines.size() ? StrCat("\"", lines[i], "\"") : "nothing";
+[[noreturn]] void ThrowDifference(const std::string& of_first, const std::string& of_other,
+                                  size_t other) {
+  const std::vector<std::string> lines = LinesOf(of_first);
+  const std::vector<std::string> other_lines = LinesOf(of_other);
+  const auto [line, other_line] = std::ranges::mismatch(lines, other_lines);
+  const auto text = [](const auto& found, const std::vector<std::string>& all) {
+    return found == all.end() ? "missing" : StrCat("\"", *found, "\"");
+  };
+  Throw(ErrorCode::kFailedPrecondition, "ranks would run different collective ops: number ",
+        line - lines.begin(), " is ", text(line, lines), " on rank 0, and ",
+        text(other_line, other_lines), " on rank ", other);
 }
 
 }  // namespace
@@ -65,60 +70,26 @@ std::vector<std::string> CollectiveOrder(const Plan& plan) {
 }
 
 void CollectiveAgreement::Check(const std::vector<std::string>& order) {
-  const uint64_t hash = HashOf(order);
-  if (agreed_.contains(hash)) return;
+  const std::string text = Join(order, "\n");
+  if (agreed_.contains(text)) return;
   static const auto& activity = *new std::string("the comparison of collective ops");
   communicator_.set_activity(&activity);
-  const std::vector<uint64_t> hashes = HashesOfAll(hash);
-  const auto other = std::ranges::find_if(hashes, [&](uint64_t of) { return of != hashes[0]; });
-  if (other != hashes.end()) ThrowDifference(order, static_cast<int32_t>(other - hashes.begin()));
+  Compare(text);
   communicator_.set_activity(nullptr);
-  agreed_.insert(hash);
+  agreed_.insert(text);
 }
 
-std::vector<uint64_t> CollectiveAgreement::HashesOfAll(uint64_t own) {
-  const World& world = communicator_.world();
-  std::vector<uint64_t> hashes(static_cast<size_t>(world.size), own);
-  std::vector<OutMessage> out;
-  std::vector<InMessage> in;
-  for (int32_t rank = 0; rank < world.size; ++rank) {
-    if (rank == world.rank) continue;
-    out.push_back({.to = rank, .data = &own, .bytes = sizeof(own)});
-    in.push_back({.from = rank, .data = &hashes[static_cast<size_t>(rank)], .bytes = sizeof(own)});
-  }
-  communicator_.Exchange(out, in, nullptr);
-  return hashes;
-}
-
-void CollectiveAgreement::Broadcast(int32_t root, void* data, int64_t bytes) {
-  const World& world = communicator_.world();
-  std::vector<OutMessage> out;
-  std::vector<InMessage> in;
-  if (world.rank != root) in.push_back({.from = root, .data = data, .bytes = bytes});
-  for (int32_t rank = 0; world.rank == root && rank < world.size; ++rank) {
-    if (rank != root) out.push_back({.to = rank, .data = data, .bytes = bytes});
-  }
-  communicator_.Exchange(out, in, nullptr);
-}
-
-std::string CollectiveAgreement::TextOf(int32_t root, const std::string& own) {
-  auto bytes = static_cast<int64_t>(own.size());
-  Broadcast(root, &bytes, sizeof(bytes));
-  std::string text = own;
-  text.resize(static_cast<size_t>(bytes));
-  Broadcast(root, text.data(), bytes);
-  return text;
-}
-
-void CollectiveAgreement::ThrowDifference(const std::vector<std::string>& order, int32_t other) {
-  const std::string own = Join(order, "\n");
-  const std::vector<std::string> first = LinesOf(TextOf(0, own));
-  const std::vector<std::string> second = LinesOf(TextOf(other, own));
-  size_t i = 0;
-  while (i < first.size() && i < second.size() && first[i] == second[i]) ++i;
-  Throw(ErrorCode::kFailedPrecondition, "ranks would run different collective ops: op ", i,
-        " of them is ", LineText(first, i), " on rank 0, and ", LineText(second, i), " on rank ",
-        other);
+void CollectiveAgreement::Compare(const std::string& order) {
+  const std::vector<uint64_t> hashes =
+      GatherNumbers(&communicator_, static_cast<uint64_t>(std::hash<std::string>()(order)));
+  const auto found = std::ranges::find_if(hashes, [&](uint64_t of) { return of != hashes[0]; });
+  if (found == hashes.end()) return;
+  const auto other = static_cast<size_t>(found - hashes.begin());
+  // Only the two ranks that are compared send their orders, which may be long.
+  const auto rank = static_cast<size_t>(communicator_.world().rank);
+  const std::vector<std::string> texts =
+      GatherTexts(&communicator_, rank == 0 || rank == other ? order : "");
+  ThrowDifference(texts[0], texts[other], other);
 }
 
 }  // namespace skiff

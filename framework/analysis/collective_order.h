@@ -2,7 +2,6 @@
 // other forever, or take one variable's bytes for another's.
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,24 +18,20 @@ std::vector<std::string> CollectiveOrder(const Plan& plan);
 // What the ranks of a communicator have compared so far.
 class CollectiveAgreement {
  public:
-  // The communicator must outlive the object.
+  // The communicator has memory on the CPU, and must outlive the object.
   explicit CollectiveAgreement(Communicator* communicator) : communicator_(*communicator) {}
 
-  // Exchanges a hash of the order with all ranks, which must call it, too, unless an equal order
-  // was checked before. Throws an Error (kFailedPrecondition) on all ranks that names the first
-  // different instruction, as rank 0 and the first rank with another order have it. Throws the
-  // Errors of Communicator::Exchange.
+  // Compares the order with the orders of all ranks, which must call it, too, unless an equal order
+  // was checked before. If two differ, throws an Error (kFailedPrecondition) on all ranks. It names
+  // rank 0, the first rank with another order, and the first line in which the two differ. Throws
+  // the Errors of Communicator::Exchange.
   void Check(const std::vector<std::string>& order);
 
  private:
-  std::vector<uint64_t> HashesOfAll(uint64_t own);
-  // Returns the text of the rank `root`, which gives it as `own`.
-  std::string TextOf(int32_t root, const std::string& own);
-  void Broadcast(int32_t root, void* data, int64_t bytes);
-  [[noreturn]] void ThrowDifference(const std::vector<std::string>& order, int32_t other);
+  void Compare(const std::string& order);
 
   Communicator& communicator_;
-  std::set<uint64_t> agreed_;
+  std::set<std::string> agreed_;
 };
 
 }  // namespace skiff

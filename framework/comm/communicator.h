@@ -32,7 +32,8 @@ struct InMessage {
   int64_t bytes = 0;
 };
 
-// One thread at a time uses a communicator.
+// One thread at a time uses a communicator. While a plan runs, the communication stream of its
+// program (CommLink) may use it; that stream is idle when the run is over, and others may use it.
 class Communicator {
  public:
   explicit Communicator(World world) : world_(std::move(world)) {}

@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -115,6 +116,30 @@ class HiddenAllocator final : public Allocator {
 
 using Work = std::function<void()>;
 
+// When a stream runs its work on its own.
+class Eagerness {
+ public:
+  // As late as possible: only when somebody waits.
+  Eagerness() = default;
+  explicit Eagerness(uint64_t seed) : draws_(seed), chance_(draws_() % 3) {}
+
+  // Draws whether the stream runs now. Always, in half of the cases, or never.
+  bool IsNow() { return chance_ == 2 || (chance_ == 1 && draws_() % 2 == 0); }
+
+ private:
+  std::mt19937_64 draws_;
+  uint64_t chance_ = 0;
+};
+
+std::optional<std::mt19937_64>& SeedsOfStreams() {
+  static std::optional<std::mt19937_64> seeds;
+  return seeds;
+}
+
+Eagerness NextEagerness() {
+  return SeedsOfStreams() ? Eagerness((*SeedsOfStreams())()) : Eagerness();
+}
+
 class LateGraph final : public DeviceGraph {
  public:
   explicit LateGraph(std::vector<Work> work) : work_(std::move(work)) {}
@@ -140,6 +165,10 @@ class LateQueue {
   void RunUpTo(int64_t count) {
     if (ran_ < count) memory_.Open([&] { RunOpenUpTo(count); });
     if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+  // Runs all work, and leaves what is thrown to RunUpTo.
+  void RunQuietly() {
+    memory_.Open([&] { RunOpenUpTo(appended_); });
   }
   // The same for a caller that is itself work of a stream: what is thrown is left to RunUpTo.
   void RunOpenUpTo(int64_t count) {
@@ -215,6 +244,7 @@ class LateStream final : public DeviceStream {
   void Append(Work work) {
     if (captured_) return captured_->push_back(std::move(work));
     queue_->Append(std::move(work));
+    if (eagerness_.IsNow()) queue_->RunQuietly();
   }
   const HiddenMemory& memory() const { return memory_; }
 
@@ -222,6 +252,7 @@ class LateStream final : public DeviceStream {
   HiddenMemory& memory_;
   const std::shared_ptr<LateQueue> queue_;
   std::set<LateStream*>& all_;
+  Eagerness eagerness_ = NextEagerness();
   std::optional<std::vector<Work>> captured_;
 };
 
@@ -469,6 +500,10 @@ Place EmulatedPlace() {
     return made;
   }();
   return place;
+}
+
+void DrawWhenStreamsRun(std::optional<uint64_t> seed) {
+  SeedsOfStreams() = seed ? std::optional<std::mt19937_64>(*seed) : std::nullopt;
 }
 
 std::unique_ptr<OpRegistry> RegistryWithEmulation(

@@ -7,8 +7,10 @@
 // bytes. The device runs the kernels of the CPU, on the addresses of its memory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "framework/base/place.h"
 #include "framework/op/registry.h"
@@ -18,6 +20,11 @@ namespace skiff::harness {
 
 // Returns the device's place, which no real device has. The first call makes the device.
 Place EmulatedPlace();
+
+// From now on, each new stream of an emulated device runs its work as drawn from the seed: as late
+// as possible, as soon as the work is appended, or at some of these moments. nullopt: as late as
+// possible, as at first.
+void DrawWhenStreamsRun(std::optional<uint64_t> seed);
 
 // Returns a registry with all ops and kernels of `registry`, and with each kernel of the CPU once
 // more, for EmulatedPlace(). `leave_out` says of which ops the device is to have no kernels.

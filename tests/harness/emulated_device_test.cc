@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,27 @@ TEST(EmulatedDevice, ReadsTheHostsMemoryWhenTheCopyRuns) {
   stream->Copy(to.data(), Place::Cpu(), block.data(), EmulatedPlace(), 4);
   stream->Wait();
   EXPECT_EQ(to, std::vector<char>(4, 2));
+}
+
+TEST(EmulatedDevice, RunsStreamsEarlyOrLateAsASeedSays) {
+  const auto has_run = [](uint64_t seed) {
+    DrawWhenStreamsRun(seed);
+    const auto stream = DeviceOf(EmulatedPlace()).MakeStream();
+    DrawWhenStreamsRun(std::nullopt);
+    Sevens sevens(stream.get());
+    std::vector<char> host(4, 0);
+    sevens.CopyTo(&host, stream.get());
+    const bool ran_early = host[0] == 7;
+    stream->Wait();
+    EXPECT_EQ(host, std::vector<char>(4, 7));
+    return ran_early;
+  };
+  std::set<bool> early;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    early.insert(has_run(seed));
+    EXPECT_EQ(has_run(seed), has_run(seed));
+  }
+  EXPECT_EQ(early.size(), 2u);
 }
 
 TEST(EmulatedDevice, AnEventPassesWhileSomebodyAsks) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/analysis/dependencies.h"
 #include "framework/base/error.h"
 #include "framework/base/within_memory.h"
 #include "framework/executor/rows/row_counts.h"
@@ -42,6 +43,9 @@ BoundKernel::BoundKernel(PreparedKernel kernel, const std::vector<int64_t>& work
   context_.step = &state->step;
   if (!planned.place.is_cpu()) context_.device_step = state->device_step;
   context_.op_id = op_id;
+  if (IsCollective(planned) && context_.communicator != nullptr) {
+    activity_.emplace(plan, planned, context_.communicator);
+  }
   if (plan.has_guards) guard_.emplace(plan, planned, context_.outputs);
   FindPlannedOutputs(plan);
   if (kernel_.derived.empty()) return;
@@ -86,6 +90,7 @@ void BoundKernel::Run() {
   WithinMemory([this] {
     if (derived_) derived_->Refresh(context_);
     if (guard_) guard_->BeforeRun();
+    if (activity_) return activity_->During(*context_.step, [this] { RunKernel(); });
     RunKernel();
   });
   if (guard_) guard_->AfterRun();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "framework/executor/run/collective_activity.h"
 #include "framework/executor/run/derived_forms.h"
 #include "framework/executor/run/plan_kernels.h"
 #include "framework/executor/storage/bound_values.h"
@@ -83,8 +84,9 @@ class BoundKernel {
   std::vector<std::shared_ptr<Buffer>> own_workspaces_;  // nullptr: in the arena
   KernelContext context_;
   std::vector<PlannedOutput> planned_outputs_;
-  std::optional<DerivedForms> derived_;  // if the kernel has any
-  std::optional<OutputGuard> guard_;     // if the plan has guards
+  std::optional<DerivedForms> derived_;         // if the kernel has any
+  std::optional<OutputGuard> guard_;            // if the plan has guards
+  std::optional<CollectiveActivity> activity_;  // if the op is collective and there are ranks
 };
 
 }  // namespace skiff

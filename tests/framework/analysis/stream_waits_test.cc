@@ -29,8 +29,8 @@ class StreamWaitsTest : public ::testing::Test {
     return ParsePlan(registry_, R"(plan cpu reuse=none {
                                      value x#0 float32 [4] @feed
                                      value w#1 float32 [4] persistable @scope
-                                   )" + instructions +
-                                    "feed [x#0] fetch [" + fetches + "] }");
+                                   )" +
+                                    instructions + "feed [x#0] fetch [" + fetches + "] }");
   }
 
   OpRegistry registry_;

@@ -49,6 +49,26 @@ TEST(Verifier, FindsMissingSlotsAndWrongAttributes) {
               ElementsAre(HasSubstr("attribute \"factor\" is of type string, expected float")));
 }
 
+TEST(Verifier, FindsACollectiveOpInABlockOfAnotherOp) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  const auto program = ParseProgramText(R"(program {
+    block 0 {
+      var x float32 [2]
+      var y float32 [2]
+      {Out: [y]} = tiny_exchange(X: [x])
+      {} = tiny_while() {sub_block = block 1}
+    }
+    block 1 parent=0 {
+      {Out: [y]} = tiny_copy(X: [x])
+      {Out: [y]} = tiny_exchange(X: [x])
+    }
+  })");
+  EXPECT_THAT(VerifyProgram(registry, *program, {.structure_only = true}),
+              ElementsAre("tiny_exchange (block 1, op #1): is collective and in a block of another "
+                          "op, expected in block 0: each rank must run it as often as the others"));
+}
+
 TEST(Verifier, FindsReadsBeforeTheFirstWrite) {
   EXPECT_THAT(Messages("{Out: [y]} = tiny_copy(X: [z])  {Out: [z]} = tiny_copy(X: [x])"),
               ElementsAre(HasSubstr("input \"z\" is read before anything writes it")));

@@ -17,7 +17,8 @@ namespace skiff::tiny {
 // X has. tiny_meanwhile: Out = X, after the function of SetMeanwhile has run. tiny_bound: Out = X,
 // from and to the addresses that Bind has found, after the function of SetOnBind has run.
 // tiny_exchange, tiny_exchange_copy: Out = factor * X, in place or not, after the function of
-// SetOnExchange has run; they are collective. tiny_while, tiny_while_grad: run the block `sub_block`; for analyses, they have no kernel.
+// SetOnExchange has run; they are collective. tiny_while, tiny_while_grad: run the block
+// `sub_block`; for analyses, they have no kernel.
 void RegisterTinyOps(OpRegistry& registry);
 
 // A program of any number of elements: a = x, b = a, c = b + a.

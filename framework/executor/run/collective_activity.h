@@ -1,0 +1,47 @@
+// Tells the communicator of a collective kernel what runs, for its Errors
+// (Communicator::set_activity): the op, the output and the step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "framework/comm/communicator.h"
+#include "framework/plan/plan.h"
+
+namespace skiff {
+
+class CollectiveActivity {
+ public:
+  // The communicator must outlive the object.
+  CollectiveActivity(const Plan& plan, const Instruction& instruction, Communicator* communicator);
+
+  // Calls work(), and tells that it runs in this step meanwhile.
+  template <typename Work>
+  void During(uint64_t step, const Work& work) {
+    const Telling telling(&communicator_, TextAt(step));
+    work();
+  }
+
+ private:
+  class Telling {
+   public:
+    Telling(Communicator* communicator, const std::string* text) : communicator_(*communicator) {
+      communicator_.set_activity(text);
+    }
+    ~Telling() { communicator_.set_activity(nullptr); }
+    Telling(const Telling&) = delete;
+    Telling& operator=(const Telling&) = delete;
+
+   private:
+    Communicator& communicator_;
+  };
+
+  const std::string* TextAt(uint64_t step);
+
+  Communicator& communicator_;
+  std::string text_;
+  const size_t without_step_;  // characters
+};
+
+}  // namespace skiff
