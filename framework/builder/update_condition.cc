@@ -59,7 +59,7 @@ Variable MergedGradient(const GradientMerge& merge, const MergeRound& round,
                         const NamedGradient& entry, const Site& site) {
   const LayerCall call("minimize", "minimize", site);
   const Var& parameter = *entry.parameter;
-  const std::string name = OwnPersistableName(StrCat(parameter.name, "@GRAD@GradientMerge"));
+  const std::string name = OwnPersistableName(parameter.name + kMergedGradient);
   const Variable sum = CreatePersistable(name, parameter.dims, entry.weights->dtype, 0.0, site);
   if (entry.gradient.var().kind != VarKind::kSelectedRows) {
     call.Append(MergeOp("gradient_merge", merge, round, sum, entry.gradient));
@@ -94,8 +94,8 @@ MergeRound AppendGradientMerge(const GradientMerge& merge, std::vector<NamedGrad
   round.begin = root.ops().size();
   // Counts up from 0, not down from `steps`: so a checkpoint says how many gradients the sums hold,
   // whatever length the rounds have in the program that continues from it.
-  const Variable done = CreatePersistable(UniquePersistableName("@GRADIENT_MERGE_STEP@"), {1},
-                                          DType::kInt64, 0.0, site);
+  const Variable done =
+      CreatePersistable(UniquePersistableName(kMergedCount), {1}, DType::kInt64, 0.0, site);
   round.count = layers::ElementwiseAdd(done, number(1), {}, site);
   // Not Equal: a program with shorter rounds may continue a checkpoint in the middle of a longer
   // one.

@@ -202,24 +202,30 @@ CheckpointContents ReadCheckpoint(const std::string& folder) {
   return contents;
 }
 
+bool IsOptional(const LoadCheckpointOptions& options, const std::string& name) {
+  return options.is_optional && options.is_optional(name);
+}
+
 void DropExtras(const std::vector<std::string>& expected, const LoadCheckpointOptions& options,
                 NamedTensors* tensors) {
   std::erase_if(*tensors, [&](const auto& named) {
     if (std::binary_search(expected.begin(), expected.end(), named.first)) return false;
-    SKIFF_ENFORCE(options.ignore_extra_variables, kInvalidArgument,
-                  "the checkpoint holds a variable \"", named.first,
+    SKIFF_ENFORCE(options.ignore_extra_variables || IsOptional(options, named.first),
+                  kInvalidArgument, "the checkpoint holds a variable \"", named.first,
                   "\", which is no persistable of the program");
     return true;
   });
 }
 
-void CheckAllThere(const std::vector<std::string>& expected, const NamedTensors& tensors) {
+void CheckAllThere(const std::vector<std::string>& expected, const LoadCheckpointOptions& options,
+                   const NamedTensors& tensors) {
   std::vector<std::string> found;
   for (const auto& [name, tensor] : tensors) found.push_back(name);
   std::sort(found.begin(), found.end());
   for (const std::string& name : expected) {
-    SKIFF_ENFORCE(std::binary_search(found.begin(), found.end(), name), kInvalidArgument,
-                  "the checkpoint lacks the program's persistable \"", name, "\"");
+    SKIFF_ENFORCE(std::binary_search(found.begin(), found.end(), name) || IsOptional(options, name),
+                  kInvalidArgument, "the checkpoint lacks the program's persistable \"", name,
+                  "\"");
   }
 }
 
@@ -252,7 +258,7 @@ void Install(const Program& program, const LoadCheckpointOptions& options, Named
     tensors.erase(counter);
   }
   DropExtras(expected, options, &tensors);
-  CheckAllThere(expected, tensors);
+  CheckAllThere(expected, options, tensors);
   // All checks come before the first change of the scope.
   CheckFitsProgram(program, tensors);
   StoreTensors(std::move(tensors), scope);
@@ -360,6 +366,9 @@ LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Progra
   NamedTensors tensors = ReadLatest(directory, &loaded);
   try {
     if (options.check_state) options.check_state(loaded.state);
+    for (const auto& [name, tensor] : tensors) {
+      if (options.check_variable) options.check_variable(name, tensor);
+    }
     Install(program, options, std::move(tensors), scope);
   } catch (const Error& error) {
     throw error.WithContext(loaded.path);

@@ -22,6 +22,7 @@
 
 #include "framework/io/trainer_state.h"
 #include "framework/ir/api/program.h"
+#include "framework/tensor/api/tensor.h"
 #include "framework/tensor/scope.h"
 
 namespace skiff {
@@ -81,9 +82,14 @@ struct LoadedCheckpoint {
 struct LoadCheckpointOptions {
   // Whether the checkpoint may hold variables that aren't persistables of the program.
   bool ignore_extra_variables = false;
+  // Whether the checkpoint or the program may lack a variable of that name. A variable that the
+  // checkpoint lacks keeps its value. May be empty: no variable is optional.
+  std::function<bool(const std::string&)> is_optional = {};
   // Called with the trainer's state before anything is loaded. If it throws, the scope stays as it
   // was. May be empty.
   std::function<void(const TrainerState&)> check_state = {};
+  // The same for each variable of the checkpoint, on the CPU, after check_state.
+  std::function<void(const std::string&, const Tensor&)> check_variable = {};
 };
 
 // Loads the newest checkpoint whose files all exist and have the sizes and CRC-32 in its manifest.
@@ -91,9 +97,9 @@ struct LoadCheckpointOptions {
 // deletes a checkpoint that is being read, a newer one exists. Throws Error
 // - (kNotFound) if the directory doesn't exist or holds no checkpoint,
 // - (kDataLoss) if it holds checkpoints and all were refused, with the reasons,
-// - (kInvalidArgument) if the checkpoint doesn't fit the program: a persistable is missing, extra,
-//   or of another dtype or shape,
-// - and what check_state throws, after the path.
+// - (kInvalidArgument) if the checkpoint doesn't fit the program: a persistable is missing or extra,
+//   and not optional, or of another dtype or shape,
+// - and what check_state and check_variable throw, after the path.
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,
                                       Scope* scope, const LoadCheckpointOptions& options = {});
 

@@ -18,7 +18,9 @@ struct StepReport {
   int64_t step = 0;   // of the training
   int64_t samples = 0;
   double learning_rate = 0;
-  MetricValues metrics = {};  // "loss" and the program's metrics, of this batch
+  // "loss" and the program's metrics, of this batch. Of several ranks, each reports its own batch;
+  // `batch` and `step` then are those of the last rank.
+  MetricValues metrics = {};
 };
 
 struct EvaluationReport {
@@ -40,7 +42,8 @@ class TrainingControl {
   Scope& scope() const { return scope_; }
   // Gives the training's learning rate another value. Throws what training::SetLearningRate throws.
   void SetLearningRate(double rate) const;
-  // Has the training save a checkpoint and end before its next step. Run then returns with
+  // Has the training save a checkpoint and end before its next step, or, of several ranks, as soon
+  // as a checkpoint can be made (trainer.h). Run then returns with
   // finished = false, unless the last epoch is over. Resume goes on behind the last step.
   void Stop() { is_stopped_ = true; }
 

@@ -2,6 +2,7 @@
 
 #include "framework/io/parameters.h"
 #include "framework/io/weights_hash.h"
+#include "framework/training/evaluation.h"
 
 namespace skiff::training {
 
@@ -22,8 +23,8 @@ void CompiledTraining::Prepare(const Reader& train, const Reader& validation) {
   for (const auto& feeds : validation.batch_shapes()) evaluation_->Prepare(feeds);
 }
 
-MetricValues CompiledTraining::Evaluate(Reader* validation) {
-  return metrics_.Evaluate(validation, &*evaluation_);
+MetricValues CompiledTraining::Evaluate(Reader* validation, Communicator* ranks) {
+  return training::Evaluate(metrics_, validation, &*evaluation_, ranks);
 }
 
 std::unique_ptr<ReplacedValues> CompiledTraining::ApplyAverages() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "framework/comm/communicator.h"
 #include "framework/executor/executor.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/training/average.h"
@@ -40,8 +41,8 @@ class CompiledTraining {
   // Runs a training step. The result has fetched metrics().training_fetches() and is valid until
   // the next call.
   const BoundProgram& Step(const FeedList& feeds) { return training_->Step(feeds); }
-  // Returns what TrainingMetrics::Evaluate returns of the test program.
-  MetricValues Evaluate(Reader* validation);
+  // Returns what training::Evaluate returns of the test program.
+  MetricValues Evaluate(Reader* validation, Communicator* ranks);
   // Replaces the weights by their averages (training::ApplyAverage). Returns nullptr if the program
   // averages nothing.
   std::unique_ptr<ReplacedValues> ApplyAverages();

@@ -48,14 +48,20 @@ class MetricValues {
   std::vector<std::pair<std::string, double>> entries_;
 };
 
+// The value of a metric in one step, and its weight in means.
+struct WeightedValue {
+  double value = 0;
+  double weight = 0;
+};
+
 // The sums that give the mean of one metric.
 struct WeightedSum {
   double sum = 0;
   double weight = 0;
 
-  void Add(double value, double value_weight) {
-    sum += value_weight * value;
-    weight += value_weight;
+  void Add(const WeightedValue& one) {
+    sum += one.weight * one.value;
+    weight += one.weight;
   }
   double Mean() const { return sum / weight; }
 };

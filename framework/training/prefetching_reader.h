@@ -33,7 +33,6 @@ class PrefetchingReader final : public Reader {
 
   int64_t PassOver(int64_t count) override;
 
-
   std::unique_ptr<Thread> thread_;
 };
 

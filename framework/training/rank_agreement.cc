@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "framework/comm/gather.h"
@@ -98,10 +99,13 @@ void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts) {
                     FirstDifference(ranks[differing], Facts(all[differing]), Facts(all[0])));
 }
 
-void ThrowErrorOfRanks(Communicator* communicator, const std::optional<Error>& error) {
-  if (communicator == nullptr) {
-    if (error) throw *error;
-    return;
+void DoOnRanks(Communicator* communicator, const std::function<void()>& work) {
+  if (communicator == nullptr) return work();
+  std::optional<Error> error;
+  try {
+    work();
+  } catch (const Error& thrown) {
+    error = thrown;
   }
   // -1: no Error.
   const std::vector<int32_t> codes =

@@ -1,7 +1,7 @@
 // Checks that all ranks make together, so that all ranks go on or all ranks end.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +27,10 @@ using RankFacts = std::vector<std::pair<std::string, std::string>>;
 // Does nothing for nullptr. All ranks call it; throws what Exchange throws.
 void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts);
 
-// `error`: of this rank, if there was one. Returns if no rank has an Error. Otherwise throws an
-// AgreedError with the code and the message of the first Error, behind the text of its rank, unless
-// all ranks have the same message. For nullptr throws `error` itself. All ranks call it; throws
+// Does the work. Returns if no rank's work throws an Error. Otherwise throws an AgreedError with
+// the code and the message of the first rank whose work does, behind the text of that rank, unless
+// all ranks have the same message. For nullptr it only does the work. All ranks call it; throws
 // what Exchange throws.
-void ThrowErrorOfRanks(Communicator* communicator, const std::optional<Error>& error);
+void DoOnRanks(Communicator* communicator, const std::function<void()>& work);
 
 }  // namespace skiff::training

@@ -54,9 +54,9 @@ class Reader {
   // one. May use the storage of *batch again. After an Error the reader is where it was, and
   // another call tries the same batch again.
   virtual bool Next(Batch* batch) = 0;
-  // Passes over the next `count` batches of the epoch, or over all that are left if there are fewer.
-  // Returns how many it has passed over. Throws an Error (kOutOfRange) for a negative count, and
-  // what Next throws; then the reader may have passed over some of the batches.
+  // Passes over the next `count` batches of the epoch, or over all that are left if there are
+  // fewer. Returns how many it has passed over. Throws an Error (kOutOfRange) for a negative count,
+  // and what Next throws; then the reader may have passed over some of the batches.
   int64_t Skip(int64_t count);
 
   // Returns what Restore needs to go on after the last batch that Next returned or Skip passed

@@ -56,8 +56,9 @@ bool ShardedReader::ReadRun(Batch* batch) {
   }
   reader_->StartEpoch(epoch_ + 1);
   const int64_t more = ReadFrom(taken, batch);
-  SKIFF_ENFORCE(taken + more == size_, kInvalidArgument, "epoch ", epoch_ + 1, " has ", more,
-                " batches, which ", size_, " ranks can't share: expected at least ", size_);
+  SKIFF_ENFORCE(taken + more == size_, kInvalidArgument, "the rest of epoch ", epoch_,
+                " and epoch ", epoch_ + 1, " have ", taken + more, " batches, which ", size_,
+                " ranks can't share: expected at least ", size_);
   batch->from_next_epoch = more;
   has_ended_ = true;
   return true;

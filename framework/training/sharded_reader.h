@@ -28,8 +28,8 @@ enum class LastRun {
 class ShardedReader final : public Reader {
  public:
   // Begins where the reader is. Throws an Error (kInvalidArgument) unless 0 <= rank < size and, if
-  // the last run is filled, an epoch has at least as many batches as there are ranks; a later epoch
-  // that has fewer is an Error of Next.
+  // the last run is filled, the epoch has at least as many batches as there are ranks. A run that
+  // the next epoch doesn't fill is an Error of Next.
   ShardedReader(std::unique_ptr<Reader> reader, const World& world,
                 LastRun last_run = LastRun::kFilled);
 

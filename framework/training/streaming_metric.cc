@@ -102,11 +102,23 @@ std::span<const double> RowAt(const std::vector<double>& scores, size_t row, int
   return std::span(scores).subspan(row * static_cast<size_t>(width), static_cast<size_t>(width));
 }
 
+// Throws an Error unless a state has `least` numbers at least, and whole entries of `entry`
+// numbers.
+void CheckState(std::span<const double> state, size_t least, size_t entry, const char* metric) {
+  SKIFF_ENFORCE(state.size() >= least && state.size() % entry == 0, kInvalidArgument, "a state of ",
+                state.size(), " numbers is no state of a ", metric);
+}
+
 double Ratio(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
 }  // namespace
+
+// Counts are float64 in a state, which is exact up to 2^53.
+void StreamingMetric::Merge(std::span<const double> /*state*/) {
+  Throw(ErrorCode::kUnimplemented, "a metric without a State can't be merged");
+}
 
 TopKAccuracy::TopKAccuracy(int64_t k) : k_(k) {
   SKIFF_ENFORCE(k >= 1, kInvalidArgument, "TopKAccuracy: k = ", k, ", expected at least 1");
@@ -133,6 +145,16 @@ void TopKAccuracy::Add(std::span<const Tensor> values) {
 }
 
 double TopKAccuracy::Value() const { return samples_ == 0 ? kNan : Ratio(correct_, samples_); }
+
+std::optional<std::vector<double>> TopKAccuracy::State() const {
+  return {{static_cast<double>(correct_), static_cast<double>(samples_)}};
+}
+
+void TopKAccuracy::Merge(std::span<const double> state) {
+  CheckState(state, 2, 2, "TopKAccuracy");
+  correct_ += static_cast<int64_t>(state[0]);
+  samples_ += static_cast<int64_t>(state[1]);
+}
 
 ConfusionMatrix::ConfusionMatrix(int64_t classes, ClassScore value)
     : classes_(classes), value_(value) {
@@ -231,6 +253,25 @@ double ConfusionMatrix::Value() const {
   return kNan;
 }
 
+// Places and counts, since most of a large matrix is 0.
+std::optional<std::vector<double>> ConfusionMatrix::State() const {
+  std::vector<double> state;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0) continue;
+    state.insert(state.end(), {static_cast<double>(i), static_cast<double>(counts_[i])});
+  }
+  return state;
+}
+
+void ConfusionMatrix::Merge(std::span<const double> state) {
+  CheckState(state, 0, 2, "ConfusionMatrix");
+  for (size_t i = 0; i < state.size(); i += 2) {
+    const auto place = static_cast<int64_t>(state[i]);
+    CheckClass(place, classes_ * classes_, "place");
+    counts_[static_cast<size_t>(place)] += static_cast<int64_t>(state[i + 1]);
+  }
+}
+
 std::string ConfusionMatrix::Text() const {
   size_t width = StrCat(classes_ - 1).size();
   for (const int64_t count : counts_) width = std::max(width, StrCat(count).size());
@@ -291,6 +332,24 @@ double Auc::Value() const {
   return below == 0 || positives == 0 ? kNan : pairs_in_order / (below * positives);
 }
 
+std::optional<std::vector<double>> Auc::State() const {
+  std::vector<double> state;
+  for (const auto& [score, counts] : counts_) {
+    state.insert(state.end(),
+                 {score, static_cast<double>(counts.first), static_cast<double>(counts.second)});
+  }
+  return state;
+}
+
+void Auc::Merge(std::span<const double> state) {
+  CheckState(state, 0, 3, "Auc");
+  for (size_t i = 0; i < state.size(); i += 3) {
+    auto& [negatives, positives] = counts_[state[i]];
+    negatives += static_cast<int64_t>(state[i + 1]);
+    positives += static_cast<int64_t>(state[i + 2]);
+  }
+}
+
 void Perplexity::Add(std::span<const Tensor> values) {
   CheckCount(values, "Perplexity", "a mean loss and a number of tokens");
   for (const Tensor& value : values) {
@@ -305,5 +364,13 @@ void Perplexity::Add(std::span<const Tensor> values) {
 }
 
 double Perplexity::Value() const { return tokens_ == 0 ? kNan : std::exp(sum_ / tokens_); }
+
+std::optional<std::vector<double>> Perplexity::State() const { return {{sum_, tokens_}}; }
+
+void Perplexity::Merge(std::span<const double> state) {
+  CheckState(state, 2, 2, "Perplexity");
+  sum_ += state[0];
+  tokens_ += state[1];
+}
 
 }  // namespace skiff::training

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,6 +36,12 @@ class StreamingMetric {
   virtual void Add(std::span<const Tensor> values) = 0;
   // Returns the metric of all batches since the last Reset; NaN if the batches don't define it.
   virtual double Value() const = 0;
+
+  // For evaluations that several ranks share. Returns what Merge needs to add the batches since the
+  // last Reset to another object of the same options, or nothing if the metric can't be merged.
+  virtual std::optional<std::vector<double>> State() const { return std::nullopt; }
+  // Takes the batches of another object, by its State.
+  virtual void Merge(std::span<const double> state);
 };
 
 // The share of samples whose label [N] is among the k best of their scores [N, classes]. Of equal
@@ -48,6 +55,8 @@ class TopKAccuracy final : public StreamingMetric {
   // Takes scores and labels.
   void Add(std::span<const Tensor> values) override;
   double Value() const override;
+  std::optional<std::vector<double>> State() const override;
+  void Merge(std::span<const double> state) override;
 
  private:
   int64_t k_;
@@ -71,6 +80,8 @@ class ConfusionMatrix final : public StreamingMetric {
   // largest is the predicted class, or classes [N], int64 or int32.
   void Add(std::span<const Tensor> values) override;
   double Value() const override;
+  std::optional<std::vector<double>> State() const override;
+  void Merge(std::span<const double> state) override;
 
   int64_t classes() const { return classes_; }
   // Returns how many samples of class `label` were taken for class `predicted`. Throws an Error
@@ -120,6 +131,8 @@ class Auc final : public StreamingMetric {
   // With bins, throws an Error (kOutOfRange) for a score outside of [0, 1].
   void Add(std::span<const Tensor> values) override;
   double Value() const override;
+  std::optional<std::vector<double>> State() const override;
+  void Merge(std::span<const double> state) override;
 
  private:
   int64_t bins_;
@@ -135,6 +148,8 @@ class Perplexity final : public StreamingMetric {
   // dtypes.
   void Add(std::span<const Tensor> values) override;
   double Value() const override;
+  std::optional<std::vector<double>> State() const override;
+  void Merge(std::span<const double> state) override;
 
  private:
   double sum_ = 0;

@@ -17,6 +17,29 @@
 // A resumed training gives, bit for bit, the result of a training without the break: the checkpoint
 // holds parameters, optimizer states, step counters, the states of the reader and of the callbacks
 // and, if a tuner chose kernels, its choices. One thread uses a Trainer.
+//
+// With the communicator of several ranks (CompileOptions::data_parallel), a Trainer on each rank
+// trains with the others; every function that isn't const is called on all ranks, in the same
+// order. The training reader is a ShardedReader of these ranks, the validation reader may be one
+// (LastRun::kPartial).
+// - A run trains a batch on each rank. Steps and batches count the batches of all ranks, so a run
+//   advances both by the number of ranks.
+// - A run that takes the last batches of an epoch and the first of the next belongs to the epoch
+//   that it ends, metrics included. In the last epoch, batches that don't fill a run are left out.
+// - Metrics are means over the batches of all ranks, added up in the order in which one process
+//   reads the batches. Callbacks are called on each rank, OnStep with the metrics of the rank's own batch.
+// - Stop: a signal or a callback on one rank stops all ranks after the same run.
+// - Checkpoints, and stops, are made only between two rounds of gradient_merge, in which each rank
+//   has sums of its own; a checkpoint that is due waits. Between rounds, all that a checkpoint
+//   holds is equal on all ranks. So any number of ranks can go on, to the same bits if it is the
+//   same number, and with the same batches if it is another number. A training that ends within a
+//   round saves there, and can't be continued by more epochs.
+// - Rank 0 alone writes files and messages; other ranks write warnings behind their rank. All ranks
+//   read the checkpoints, so they need a file system in common.
+// - Ranks that begin with different settings, programs, weights or files throw an AgreedError
+//   (rank_agreement.h), which names the first difference. So do ranks of which one can't resume, or
+//   can't take the output directory. After any other Error in Run, the rank ends the other ranks
+//   (Communicator::Abort), with the step.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +63,8 @@ struct TrainingResult {
   Metric decisive_metric = {};  // decides which epoch is best
   double best_value = 0;        // in validation; with averaged parameters, if there are any
   int64_t best_epoch = 0;       // counted from 1; 0: none yet
-  std::vector<TrainingRecord> records = {};
-  std::string weights_hash = {};  // of the evaluation program's persistables
+  std::vector<TrainingRecord> records = {};  // on rank 0
+  std::string weights_hash = {};             // of the evaluation program's persistables
 };
 
 class Trainer {
@@ -72,9 +95,10 @@ class Trainer {
   // Loads the newest checkpoint, kernel choices included, for Evaluate or the WeightsHash; another
   // trainer may write there meanwhile. Throws what LoadLatestCheckpoint throws, and an Error:
   // kInvalidArgument if the configuration differs, saying in what; kDataLoss if the state isn't one
-  // of a trainer. A checkpoint of an earlier version knows the names of files, but not their
-  // contents: then the names must be the same, and a warning says so. After an Error the trainer is
-  // as it was.
+  // of a trainer; kFailedPrecondition for a checkpoint within a round of gradient_merge, if there
+  // are several ranks or TrainerOptions::whole_rounds. A checkpoint of an earlier version knows the
+  // names of files, but not their contents: then the names must be the same, and a warning says so.
+  // After an Error the trainer is as it was.
   void LoadForEvaluation();
 
   // Trains up to the last epoch. SIGINT and SIGTERM stop it between two steps. First removes what a
@@ -86,7 +110,7 @@ class Trainer {
   // callbacks and files throw.
   TrainingResult Run();
 
-  // Returns the means of the metrics over the validation reader's epoch 0.
+  // Returns the metrics over the validation reader's epoch 0.
   MetricValues Evaluate();
   // The same with averaged parameters. Returns nothing if the program averages nothing, or before
   // the first step.

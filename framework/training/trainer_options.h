@@ -20,9 +20,15 @@ struct TrainerOptions {
   std::string output_dir = {};      // made if it doesn't exist
   std::string samples = "samples";  // their name in messages: images, sentences, …
   int64_t epochs = 1;
-  int64_t save_every_steps = 0;   // in addition to the end of each epoch
+  // In addition to the end of each epoch: at multiples of this number, or, where no checkpoint may
+  // be made, at the next moment that allows one.
+  int64_t save_every_steps = 0;
   int64_t early_stop_epochs = 0;  // stops after so many epochs without a better value; 0: never
   int64_t stop_after_steps = 0;   // saves and stops there as a signal would; 0: never
+  // Makes checkpoints, and stops, only between two rounds of gradient_merge; at the end of an
+  // epoch, the checkpoint waits for the end of the round, too. Any number of ranks, with rounds of
+  // any length, can go on from such a checkpoint. Several ranks always do so.
+  bool whole_rounds = false;
   // A saved model or safetensors file whose parameters the training begins with
   // (initial_weights.h). Empty: none.
   std::string initial_model = {};
@@ -46,9 +52,9 @@ struct TrainerOptions {
   std::vector<std::shared_ptr<Callback>> callbacks = {};
   bool is_terminal = false;        // of `out`
   Place place = Place::Default();  // where both programs run
-  // How both programs are compiled. With a tuner, which must be made for the default registry, all
-  // choices are made before the first step, so every checkpoint holds all choices; the readers must
-  // then know the shapes of their batches.
+  // How both programs are compiled, and the ranks that train together: trainer.h. With a tuner,
+  // which must be made for the default registry, all choices are made before the first step, so
+  // every checkpoint holds all choices; the readers must then know the shapes of their batches.
   CompileOptions compile = {};
 };
 

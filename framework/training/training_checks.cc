@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "framework/base/error.h"
+#include "framework/comm/gather.h"
 #include "framework/io/inference_model.h"
 #include "framework/io/parameters.h"
 #include "framework/ir/master_name.h"
@@ -67,6 +68,15 @@ void CheckParameters(const Program& program, const char* name, bool may_take_mas
   }
 }
 
+void CheckShared(int32_t ranks, const Reader& train, const Reader& validation) {
+  SKIFF_ENFORCE(train.ranks() == ranks, kInvalidArgument,
+                "the reader of the training's batches is ", "shared by ", train.ranks(),
+                " ranks, expected ", ranks, ": see ShardedReader");
+  SKIFF_ENFORCE(validation.ranks() == ranks || validation.ranks() == 1, kInvalidArgument,
+                "the reader of the validation's batches is shared by ", validation.ranks(),
+                " ranks, expected ", ranks, " or 1");
+}
+
 }  // namespace
 
 TrainerOptions CheckedOptions(TrainerOptions options, const Reader* train,
@@ -88,6 +98,7 @@ TrainerOptions CheckedOptions(TrainerOptions options, const Reader* train,
                   "kernels can't be tuned: a reader doesn't know the shapes of its batches before "
                   "the first step");
   }
+  CheckShared(RankCount(options.compile.data_parallel.communicator.get()), *train, *validation);
   return options;
 }
 

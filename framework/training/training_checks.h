@@ -13,8 +13,9 @@
 namespace skiff::training {
 
 // Returns the options. Throws an Error (kInvalidArgument) for a number out of range, for a reader
-// or a callback that is nullptr, and for a tuner if a reader doesn't know the shapes of its
-// batches.
+// or a callback that is nullptr, for a tuner if a reader doesn't know the shapes of its batches,
+// for a training reader that other ranks share than the ranks of the options, and for such a
+// validation reader, unless no ranks share it.
 TrainerOptions CheckedOptions(TrainerOptions options, const Reader* train,
                               const Reader* validation);
 

@@ -85,19 +85,32 @@ void TrainingMetrics::FindPlaces(const std::string& learning_rate) {
   }
 }
 
-MetricValues TrainingMetrics::Add(const BoundProgram& step, int64_t samples,
-                                  std::vector<WeightedSum>* sums) const {
-  MetricValues values;
+std::vector<WeightedValue> TrainingMetrics::Measure(const BoundProgram& step,
+                                                    int64_t samples) const {
+  std::vector<WeightedValue> values(metrics_.size());
   for (size_t i = 0; i < metrics_.size(); ++i) {
     if (metrics_[i].streaming != nullptr) continue;
     const Places& place = places_[i];
-    const double value = NumberIn(step.fetch(place.value), metrics_[i].name);
-    const double weight = place.weight ? NumberIn(step.fetch(*place.weight), metrics_[i].name)
-                                       : static_cast<double>(samples);
-    (*sums)[i].Add(value, weight);
-    values.Add(metrics_[i].name, value);
+    values[i] = {.value = NumberIn(step.fetch(place.value), metrics_[i].name),
+                 .weight = place.weight ? NumberIn(step.fetch(*place.weight), metrics_[i].name)
+                                        : static_cast<double>(samples)};
   }
   return values;
+}
+
+MetricValues TrainingMetrics::Named(const std::vector<WeightedValue>& values) const {
+  MetricValues named;
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    if (metrics_[i].streaming == nullptr) named.Add(metrics_[i].name, values[i].value);
+  }
+  return named;
+}
+
+void TrainingMetrics::Add(const std::vector<WeightedValue>& values,
+                          std::vector<WeightedSum>* sums) const {
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    if (metrics_[i].streaming == nullptr) (*sums)[i].Add(values[i]);
+  }
 }
 
 double TrainingMetrics::LearningRate(const BoundProgram& step) const {
@@ -120,29 +133,6 @@ std::string TrainingMetrics::Text(const MetricValues& values) const {
                    MetricText(metric, values.at(metric.name)));
   }
   return text;
-}
-
-MetricValues TrainingMetrics::Evaluate(Reader* reader, BoundFeeds* program) const {
-  // Always epoch 0: each evaluation sees the same samples in the same order, so its sums round in
-  // the same way.
-  reader->StartEpoch(0);
-  std::vector<WeightedSum> sums(metrics_.size());
-  for (const Metric& metric : metrics_) {
-    if (metric.streaming != nullptr) metric.streaming->Reset();
-  }
-  Batch batch;
-  while (reader->Next(&batch)) {
-    const BoundProgram& step = program->Step(batch.feeds);
-    Add(step, batch.samples, &sums);
-    Stream(step);
-  }
-  MetricValues values;
-  const MetricValues means = Means(sums);
-  for (const Metric& metric : metrics_) {
-    if (metric.streaming != nullptr) values.Add(metric.name, metric.streaming->Value());
-    if (means.contains(metric.name)) values.Add(metric.name, means.at(metric.name));
-  }
-  return values;
 }
 
 void TrainingMetrics::Stream(const BoundProgram& step) const {

@@ -1,5 +1,5 @@
-// The metrics of a training: which variables the programs must fetch for them, sums and means over
-// an epoch, and evaluations.
+// The metrics of a training: which variables the programs must fetch for them, and sums and means
+// over an epoch.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "framework/executor/executor.h"
-#include "framework/training/bound_feeds.h"
 #include "framework/training/metric.h"
-#include "framework/training/reader.h"
 #include "framework/training/training_program.h"
 
 namespace skiff::training {
@@ -28,27 +26,28 @@ class TrainingMetrics {
   // Returns the metric that decides which epoch is best.
   const Metric& decisive() const { return metrics_[decisive_]; }
 
-  // Returns the variables that a training step must fetch for Add and LearningRate.
+  // Returns the variables that a training step must fetch for Measure and LearningRate.
   const FetchList& training_fetches() const { return training_fetches_; }
-  // Returns the variables that a step of the test program must fetch for Evaluate.
+  // Returns the variables that a step of the test program must fetch for Measure and Stream.
   const FetchList& evaluation_fetches() const { return evaluation_fetches_; }
 
-  // Adds the values of a step with `samples` samples to the sums, of which there is one for each
-  // metric. Returns the values, of which the loss is the first; streaming metrics have none. The
-  // step has fetched training_fetches() or evaluation_fetches(). Throws an Error
+  // Returns the value of each metric in a step with `samples` samples; streaming metrics have the
+  // weight 0. The step has fetched training_fetches() or evaluation_fetches(). Throws an Error
   // (kInvalidArgument) for a value of a dtype other than float32, float64, int32 or int64.
-  MetricValues Add(const BoundProgram& step, int64_t samples, std::vector<WeightedSum>* sums) const;
+  std::vector<WeightedValue> Measure(const BoundProgram& step, int64_t samples) const;
+  // Gives the values of a step, which has fetched evaluation_fetches(), to the streaming metrics.
+  // Throws what these throw.
+  void Stream(const BoundProgram& step) const;
+  // Returns the values by name, of which the loss is the first; streaming metrics have none.
+  MetricValues Named(const std::vector<WeightedValue>& values) const;
+  // Adds the values of a step to the sums, of which there is one for each metric.
+  void Add(const std::vector<WeightedValue>& values, std::vector<WeightedSum>* sums) const;
   // Returns the learning rate of a training step, which has fetched training_fetches().
   double LearningRate(const BoundProgram& step) const;
   // Returns the means of the metrics whose weights aren't all 0.
   MetricValues Means(const std::vector<WeightedSum>& sums) const;
   // Returns a text such as "loss 0.2450  accuracy 91.20 %" of the metrics that have a value.
   std::string Text(const MetricValues& values) const;
-
-  // Runs the test program on epoch 0 of the reader. Returns the means of the metrics and the
-  // results of the streaming metrics. `program` fetches evaluation_fetches(). Throws what Add,
-  // reader, program and streaming metrics throw.
-  MetricValues Evaluate(Reader* reader, BoundFeeds* program) const;
 
  private:
   // Where the variables of a metric are among the fetches.
@@ -59,8 +58,6 @@ class TrainingMetrics {
   };
 
   void FindPlaces(const std::string& learning_rate);
-  // Gives the values of an evaluation's batch to the streaming metrics.
-  void Stream(const BoundProgram& step) const;
 
   std::vector<Metric> metrics_;
   std::vector<Places> places_;

@@ -29,11 +29,11 @@ bool TrainingProgress::TakeIfBest(const Metric& decisive, int64_t of_epoch, doub
   return true;
 }
 
-void TrainingProgress::EndEpoch() {
+void TrainingProgress::EndEpoch(int64_t taken) {
   ++epoch;
-  batch = 0;
+  batch = taken;
   // Empty means the start of the next epoch, whatever the reader's state looks like.
-  reader.clear();
+  if (taken == 0) reader.clear();
   sums.assign(sums.size(), {});
   epoch_seconds = 0;
   samples = 0;

@@ -12,11 +12,11 @@ namespace skiff::training {
 
 struct TrainingProgress {
   int64_t epoch = 0;        // epochs finished
-  int64_t batch = 0;        // batches finished of the current epoch
+  int64_t batch = 0;        // batches finished of the current epoch, by all ranks
   ReaderState reader = {};  // empty: at the start of the epoch
-  int64_t step = 0;         // steps finished
+  int64_t step = 0;         // steps finished, a step for each batch
   double seconds = 0;       // since the training began, breaks left out
-  // Of the current epoch so far.
+  // Of the current epoch so far, by all ranks.
   std::vector<WeightedSum> sums = {};  // of the metrics
   int64_t samples = 0;
   double epoch_seconds = 0;  // without evaluation
@@ -29,8 +29,9 @@ struct TrainingProgress {
   // Takes over the value of the decisive metric in an epoch, counted from 1, if the epoch is the
   // best so far, and returns whether it is. Of equal epochs the first one stays the best.
   bool TakeIfBest(const Metric& decisive, int64_t of_epoch, double value);
-  // Goes to the start of the next epoch.
-  void EndEpoch();
+  // Goes to the next epoch, of which the last run has taken the first `taken` batches
+  // (Batch::from_next_epoch).
+  void EndEpoch(int64_t taken);
 };
 
 // Adds the progress to the state of a checkpoint, except `step`, which the checkpoint itself holds.

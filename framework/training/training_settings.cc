@@ -1,8 +1,5 @@
 #include "framework/training/training_settings.h"
 
-#include <map>
-#include <string>
-
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
 
@@ -76,13 +73,19 @@ void AddPrecision(const ProgramPrecision& precision, TrainerOptions* options) {
   }
 }
 
+std::map<std::string, std::string> FixedSettings(const TrainerOptions& options) {
+  std::map<std::string, std::string> settings = options.configuration;
+  for (const auto& [name, setting] : options.file_settings) AddFixedParts(name, setting, &settings);
+  return settings;
+}
+
 void AddSettings(const TrainerOptions& options, TrainerState* state) {
-  std::map<std::string, std::string> configuration = options.configuration;
   for (const auto& [name, setting] : options.file_settings) {
-    AddFixedParts(name, setting, &configuration);
     (*state)[kGivenPrefix + name] = setting.value;
   }
-  for (const auto& [name, value] : configuration) (*state)[kConfigurationPrefix + name] = value;
+  for (const auto& [name, value] : FixedSettings(options)) {
+    (*state)[kConfigurationPrefix + name] = value;
+  }
 }
 
 void CheckSettings(const TrainerOptions& options, const TrainerState& state) {

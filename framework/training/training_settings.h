@@ -3,7 +3,9 @@
 // of each checkpoint holds them.
 #pragma once
 
+#include <map>
 #include <ostream>
+#include <string>
 
 #include "framework/io/trainer_state.h"
 #include "framework/training/program_precision.h"
@@ -14,6 +16,9 @@ namespace skiff::training {
 // Adds the precision's settings to the configuration, where the configuration lacks them. The
 // settings of a checkpoint without them are float32's.
 void AddPrecision(const ProgramPrecision& precision, TrainerOptions* options);
+
+// Returns the settings by name, those of contents of files after the setting that names the files.
+std::map<std::string, std::string> FixedSettings(const TrainerOptions& options);
 
 // Adds the settings to the state of a checkpoint.
 void AddSettings(const TrainerOptions& options, TrainerState* state);

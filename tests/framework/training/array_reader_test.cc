@@ -68,6 +68,11 @@ TEST(ArrayReader, GoesOnFromASavedState) {
   EXPECT_EQ(RestOfEpoch(&resumed), rest);
 }
 
+TEST(ArrayReader, SkipsBatches) {
+  const SampleReaderOptions options{.batch_size = 3, .shuffle = true, .seed = 9};
+  ExpectSkips([&] { return std::make_unique<ArrayReader>(Arrays(20), options); });
+}
+
 TEST(ArrayReader, MayBeReadAhead) {
   const SampleReaderOptions options{.batch_size = 3, .shuffle = true, .seed = 9};
   ArrayReader plain(Arrays(10), options);

@@ -1,8 +1,12 @@
 // Samples that tell which they are, for tests of readers.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -45,6 +49,28 @@ inline Labels RestOfEpoch(Reader* reader) {
   Batch batch;
   while (reader->Next(&batch)) labels.push_back(batch.feed("label").ToVector<int64_t>());
   return labels;
+}
+
+// Expects that it makes no difference whether a reader skips batches or reads and discards these.
+// `make` returns equal readers with a feed "label".
+inline void ExpectSkips(const std::function<std::unique_ptr<Reader>()>& make) {
+  const int64_t batches = make()->batches_in_epoch();
+  for (int64_t count = 0; count <= batches + 2; ++count) {
+    SCOPED_TRACE(count);
+    const std::unique_ptr<Reader> skips = make();
+    const std::unique_ptr<Reader> reads = make();
+    skips->StartEpoch(2);
+    reads->StartEpoch(2);
+    Batch batch;
+    ASSERT_TRUE(skips->Next(&batch));
+    ASSERT_TRUE(reads->Next(&batch));
+    EXPECT_EQ(skips->Skip(count), std::min(count, batches - 1));
+    for (int64_t i = 0; i < count; ++i) reads->Next(&batch);
+    EXPECT_EQ(skips->state(), reads->state());
+    EXPECT_EQ(RestOfEpoch(skips.get()), RestOfEpoch(reads.get()));
+    EXPECT_EQ(skips->Skip(1), 0);
+  }
+  EXPECT_THROW(make()->Skip(-1), Error);
 }
 
 }  // namespace skiff::training

@@ -66,6 +66,45 @@ TEST(PrefetchingReader, GoesOnFromASavedState) {
   EXPECT_EQ(RestOfEpoch(&plain), rest);
 }
 
+TEST(PrefetchingReader, SkipsBatchesThatItHasReadAhead) {
+  const CountingSource source(20);
+  const SampleReaderOptions options{.batch_size = 3, .shuffle = true, .seed = 9};
+  for (const int32_t batches : {1, 100}) {
+    ExpectSkips([&] {
+      return std::make_unique<PrefetchingReader>(std::make_unique<SampleReader>(&source, options),
+                                                 batches);
+    });
+  }
+}
+
+// A reader that passes over batches by reading them.
+class ReadingReader : public Reader {
+ public:
+  explicit ReadingReader(const CountingSource* source) : reader_(source, {.batch_size = 2}) {}
+
+  void StartEpoch(int64_t epoch) override { reader_.StartEpoch(epoch); }
+  bool Next(Batch* batch) override { return reader_.Next(batch); }
+  ReaderState state() const override { return reader_.state(); }
+  void Restore(const ReaderState& state) override { reader_.Restore(state); }
+  int64_t batches_in_epoch() const override { return reader_.batches_in_epoch(); }
+
+ private:
+  SampleReader reader_;
+};
+
+TEST(PrefetchingReader, IsWhereItWasAfterAFailedSkip) {
+  CountingSource source(12);
+  ExpectSkips([&] { return std::make_unique<ReadingReader>(&source); });
+  PrefetchingReader reader(std::make_unique<ReadingReader>(&source));
+  Batch batch;
+  ASSERT_TRUE(reader.Next(&batch));
+  source.failing_sample = 6;
+  EXPECT_THROW(reader.Skip(3), Error);
+  source.failing_sample = -1;
+  ASSERT_TRUE(reader.Next(&batch));
+  EXPECT_THAT(batch.feed("label").ToVector<int64_t>(), ElementsAre(2, 3));
+}
+
 TEST(PrefetchingReader, IsWhereItWasAfterARefusedMove) {
   const CountingSource source(12);
   PrefetchingReader reader = Ahead(source, {.batch_size = 2}, 3);

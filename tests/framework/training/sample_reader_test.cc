@@ -98,6 +98,16 @@ TEST(SampleReader, GoesOnFromASavedState) {
   EXPECT_EQ(RestOfEpoch(&resumed), rest);
 }
 
+TEST(SampleReader, SkipsWithoutReading) {
+  const CountingSource source(20);
+  const SampleReaderOptions options{.batch_size = 3, .shuffle = true, .seed = 9};
+  ExpectSkips([&] { return std::make_unique<SampleReader>(&source, options); });
+  SampleReader reader(&source, options);
+  const int64_t reads = source.reads;
+  EXPECT_EQ(reader.Skip(100), 7);
+  EXPECT_EQ(source.reads, reads);
+}
+
 TEST(SampleReader, StaysWhereTheSourceThrew) {
   CountingSource source(6);
   source.failing_sample = 3;

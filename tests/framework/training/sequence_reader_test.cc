@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/training/prefetching_reader.h"
+#include "tests/framework/training/counting_source.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff::training {
@@ -61,6 +62,12 @@ TEST(SequenceReader, FeedsSequencesOneAfterTheOther) {
   ASSERT_TRUE(reader.Next(&batch));
   EXPECT_EQ(batch.feed("ids").lod(), (LoD{{0, 3}}));
   EXPECT_FALSE(reader.Next(&batch));
+}
+
+TEST(SequenceReader, SkipsBatches) {
+  const LabelledSequences data = ManySequences();
+  const SequenceReaderOptions options{.batch_size = 8, .shuffle = true, .seed = 4};
+  ExpectSkips([&] { return std::make_unique<SequenceReader>(&data, options); });
 }
 
 TEST(SequenceReader, KeepsToBothLimits) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -89,6 +90,20 @@ TEST(StreamReader, GoesOnWhereAnotherOneWas) {
                         }),
               HasSubstr("epoch 0, batch 10 is no place to read from: there are 9 batches"));
   EXPECT_EQ(other.state(), reader.state());
+}
+
+TEST(StreamReader, SkipsBatches) {
+  const std::vector<int64_t> text = Text(100);
+  const StreamReaderOptions options{.batch_size = 3, .steps = 4};
+  for (const int64_t count : {0, 1, 8, 9, 20}) {
+    StreamReader reader(&text, options);
+    StreamReader other(&text, options);
+    training::Batch batch;
+    for (int64_t i = 0; i < count; ++i) other.Next(&batch);
+    EXPECT_EQ(reader.Skip(count), std::min<int64_t>(count, 9));
+    EXPECT_EQ(reader.state(), other.state());
+    EXPECT_EQ(IdsOf(&reader), IdsOf(&other));
+  }
 }
 
 TEST(StreamReader, RefusesWhatGivesNoBatch) {
