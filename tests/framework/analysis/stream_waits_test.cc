@@ -134,7 +134,9 @@ TEST_F(StreamWaitsTest, ValuesLiveUntilTheMainStreamWaits) {
   EXPECT_THAT(LiveBytes(plan), ElementsAre(16, 132, 148, 164, 164, 48, 64));
   const MemoryReport report = ReportMemory(plan);
   for (const PlannedBuffer& block : report.blocks) {
-    if (block.variable.empty()) EXPECT_EQ(block.last, 4) << "the workspace";
+    if (block.variable.empty()) {
+      EXPECT_EQ(block.last, 4) << "the workspace";
+    }
   }
 }
 

@@ -370,7 +370,9 @@ TEST_F(OverlappedTraining, TheTimesHaveTheWaits) {
   std::map<std::string, std::vector<double>> waits;
   for (const InstructionTime& time : bound.TimedStep()) {
     waits[time.type].push_back(time.waited_seconds);
-    if (time.type == "tiny_exchange") EXPECT_THAT(time.seconds, Gt(0));
+    if (time.type == "tiny_exchange") {
+      EXPECT_THAT(time.seconds, Gt(0));
+    }
   }
   // The last instruction also waits for the end, whatever is left.
   EXPECT_THAT(waits["tiny_sgd"], ElementsAre(Gt(0), Gt(0)));
