@@ -166,6 +166,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   void Abort(const std::string& message) noexcept override {
+    if (comm_ != nullptr) failure_ = StrCat(world().Text(), " has aborted: ", message);
     End();
     host_->Abort(message);
   }
@@ -282,8 +283,8 @@ class NcclCommunicator final : public Communicator {
   Device& device_;
   const Place place_;
   const double time_limit_;
-  nccl::Comm comm_ = nullptr;                     // nullptr: ended
-  std::string failure_ = "the rank has aborted";  // why it has ended
+  nccl::Comm comm_ = nullptr;  // nullptr: ended
+  std::string failure_;        // why it has ended
 };
 
 }  // namespace

@@ -121,4 +121,14 @@ void DoOnRanks(Communicator* communicator, const std::function<void()>& work) {
                     is_of_all ? message : StrCat(ranks[failed], ": ", message));
 }
 
+void AbortRanks(Communicator* communicator, const std::string& message) noexcept {
+  if (communicator == nullptr) return;
+  try {
+    communicator->Check();
+  } catch (...) {
+    return;
+  }
+  communicator->Abort(message);
+}
+
 }  // namespace skiff::training

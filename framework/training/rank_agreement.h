@@ -33,4 +33,8 @@ void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts);
 // what Exchange throws.
 void DoOnRanks(Communicator* communicator, const std::function<void()>& work);
 
+// Ends the other ranks after a failure of this rank (Communicator::Abort), unless the failure is
+// that a rank has aborted, or that the communicator has failed. Does nothing for nullptr.
+void AbortRanks(Communicator* communicator, const std::string& message) noexcept;
+
 }  // namespace skiff::training

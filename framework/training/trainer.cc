@@ -90,8 +90,6 @@ class Trainer::Implementation {
   // Takes the output directory, on the rank that writes: its lock, and the log.
   void TakeDirectory();
   TrainingResult RunTogether();
-  // Ends the other ranks after an Error of this rank.
-  void AbortRanks(const std::string& message) noexcept;
   // Makes the plans of all batches.
   void PreparePlans();
   // Takes over the kernels that rank 0 has chosen.
@@ -231,7 +229,7 @@ void Trainer::Implementation::LoadForEvaluation() {
 void Trainer::Implementation::CheckSameLoaded(const LoadedCheckpoint& loaded) const {
   // A rank may see the output directory under another path.
   const std::string name = loaded.path.substr(loaded.path.find_last_of('/') + 1);
-  CheckEqualOnRanks(ranks_, {{"the newest checkpoint of " + options_.output_dir, name}});
+  CheckEqualOnRanks(ranks_, {{"the newest checkpoint", name}});
 }
 
 LoadedCheckpoint Trainer::Implementation::Load() {
@@ -314,24 +312,13 @@ TrainingResult Trainer::Implementation::Run() {
     throw;
   } catch (const std::exception& error) {
     release();
-    AbortRanks(error.what());
+    AbortRanks(ranks_, StrCat("step ", progress_.step, ": ", error.what()));
     throw;
   } catch (...) {
     release();
-    AbortRanks("an exception of an unknown type");
+    AbortRanks(ranks_, StrCat("step ", progress_.step, ": an exception of an unknown type"));
     throw;
   }
-}
-
-void Trainer::Implementation::AbortRanks(const std::string& message) noexcept {
-  if (ranks_ == nullptr) return;
-  try {
-    ranks_->Check();
-  } catch (...) {
-    // The failure is another rank's, which has reported it.
-    return;
-  }
-  ranks_->Abort(StrCat("step ", progress_.step, ": ", message));
 }
 
 TrainingResult Trainer::Implementation::RunTogether() {

@@ -27,7 +27,8 @@
 // - A run that takes the last batches of an epoch and the first of the next belongs to the epoch
 //   that it ends, metrics included. In the last epoch, batches that don't fill a run are left out.
 // - Metrics are means over the batches of all ranks, added up in the order in which one process
-//   reads the batches. Callbacks are called on each rank, OnStep with the metrics of the rank's own batch.
+//   reads the batches. Callbacks are called on each rank, OnStep with the metrics of the rank's own
+//   batch.
 // - Stop: a signal or a callback on one rank stops all ranks after the same run.
 // - Checkpoints, and stops, are made only between two rounds of gradient_merge, in which each rank
 //   has sums of its own; a checkpoint that is due waits. Between rounds, all that a checkpoint

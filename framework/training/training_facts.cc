@@ -22,6 +22,7 @@ void AddOptions(const TrainerOptions& options, RankFacts* facts) {
                                {"stop_after", StrCat(options.stop_after_steps)},
                                {"reduction", SumOrderName(ranks.order)},
                                {"bucket_bytes", StrCat(ranks.bucket_bytes)},
+                               {"overlap", OverlapName(ranks.overlap)},
                                {"shard_optimizer", StrCat(ranks.shard_optimizer)}});
   for (size_t i = 0; i < options.callbacks.size(); ++i) {
     facts->emplace_back(StrCat("callback ", i), options.callbacks[i]->Name());

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "framework/base/error.h"
-#include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
 #include "models/common/dataset_choice.h"
 #include "models/common/image_source.h"
@@ -45,8 +44,7 @@ struct ImageData {
 };
 
 // Loads the data, then makes readers and program from it: the number of classes, the shape of the
-// images and the length of the training depend on the data. The readers decode and augment in a
-// thread of their own, so that steps don't wait for them.
+// images and the length of the training depend on the data.
 TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& options) {
   const auto data =
       std::make_shared<ImageData>(LoadDatasets({.data = FLAGS_data,
@@ -58,21 +56,20 @@ TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& 
                                                 .width = classifier.width,
                                                 .seed = options.seed}),
                                   AugmentationFromName(FLAGS_augment, FLAGS_data), options.seed);
-  const auto reader = [](const ImageSource* source, const training::SampleReaderOptions& reading) {
-    return std::make_unique<training::PrefetchingReader>(
-        std::make_unique<training::SampleReader>(source, reading));
-  };
-  TrainingTask task{.title = classifier.title() + " on " + data->images.train.name + " images",
-                    .extent = StrCat(data->images.train.size(), " to train, ",
-                                     data->images.validation.size(), " to validate"),
-                    .samples = "images",
-                    .data = data,
-                    .train = reader(&data->train, {.batch_size = options.batch_size,
-                                                   .shuffle = true,
-                                                   .drop_last = true,
-                                                   .seed = options.seed}),
-                    .validation = reader(&data->validation, {.batch_size = options.batch_size}),
-                    .program = nullptr};
+  TrainingTask task{
+      .title = classifier.title() + " on " + data->images.train.name + " images",
+      .extent = StrCat(data->images.train.size(), " to train, ", data->images.validation.size(),
+                       " to validate"),
+      .samples = "images",
+      .data = data,
+      .train = std::make_unique<training::SampleReader>(
+          &data->train, training::SampleReaderOptions{.batch_size = options.batch_size,
+                                                      .shuffle = true,
+                                                      .drop_last = true,
+                                                      .seed = options.seed}),
+      .validation = std::make_unique<training::SampleReader>(
+          &data->validation, training::SampleReaderOptions{.batch_size = options.batch_size}),
+      .program = nullptr};
   task.program = std::make_unique<training::TrainingProgram>(BuildClassifier(
       data->images.train, classifier.logits, options.OptimizationOver(*task.train), options.seed));
   return task;

@@ -13,15 +13,20 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
+#include "framework/comm/launched_ranks.h"
+#include "framework/comm/nccl_communicator.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file_contents.h"
 #include "framework/io/read_files.h"
 #include "framework/training/progress.h"
+#include "framework/training/rank_agreement.h"
+#include "framework/training/rank_log.h"
 #include "framework/training/trainer.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "memory/places.h"
 #include "models/common/data_contents.h"
+#include "models/common/rank_setup.h"
 
 DEFINE_int64(batch_size, 64, "Samples in a step.");
 DEFINE_int64(epochs, 5, "Passes over the training samples.");
@@ -83,13 +88,33 @@ DEFINE_string(save_precision, "float32",
               "What the saved model computes and is stored in, whatever --precision is: float32, "
               "bfloat16 or float16. Its outputs are float32.");
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated data.");
-DEFINE_int32(threads, 0,
-             "Threads that compute. 0: as many as OMP_NUM_THREADS says; if that isn't set, one per "
-             "core.");
+DEFINE_int64(global_batch, 0,
+             "Samples that make one update, over all ranks: --gradient_merge becomes this number "
+             "divided by --batch_size and by the number of ranks. A training can then be resumed "
+             "with another number of ranks. 0: as --gradient_merge says.");
+DEFINE_int32(
+    threads, 0,
+    "Threads that compute, of each rank. 0: as many as OMP_NUM_THREADS says; if that isn't "
+    "set, one per core, shared by the ranks of the machine.");
 DEFINE_string(
     place, "cpu",
-    "Where to train: cpu or cuda. CUDA_VISIBLE_DEVICES=1 makes cuda the second of several "
-    "devices.");
+    "Where to train: cpu, cuda, or cuda:1 for the second of several devices. With several ranks "
+    "on a machine, cuda is another device for each.");
+DEFINE_string(
+    reduction, "auto",
+    "With several ranks: how their gradients are added. ranks: in the order of the ranks, "
+    "which gives the bits of one process with as many --gradient_merge steps. fast: as "
+    "the library that moves them likes. auto: ranks on the CPU, fast on a device.");
+DEFINE_int64(bucket_bytes, int64_t{25} << 20,
+             "With several ranks: gradients are added in groups of at least so many bytes. 0: each "
+             "alone. Results stay the same, unless --reduction is fast.");
+DEFINE_string(overlap, "auto",
+              "With several ranks: whether gradients are added while others are still computed: "
+              "on, off, or auto (on a device, and where a rank has at least 4 cores). Results stay "
+              "the same.");
+DEFINE_double(collective_timeout, 600,
+              "With several ranks: seconds after which a rank that waits for another one ends the "
+              "training with an error.");
 DEFINE_string(recompute, "almost_free",
               "Activations to compute again in the backward pass, to save memory: nothing, "
               "almost_free (what takes at most 2 % of a step, by estimate), cheap_ops, budget (as "
@@ -185,11 +210,33 @@ struct Settings {
   std::map<std::string, training::FileSetting> files;
 };
 
+// The ranks, and how many steps of a rank make an update.
+struct Sharing {
+  Communicator* ranks = nullptr;
+  World world = {};
+  int64_t merged_steps = 1;
+};
+
+Sharing SharingFromFlags(Communicator* ranks) {
+  const World world = WorldOf(ranks);
+  SKIFF_ENFORCE(FLAGS_global_batch >= 0, kInvalidArgument, "global_batch = ", FLAGS_global_batch,
+                ": expected no negative number");
+  if (FLAGS_global_batch == 0) return {ranks, world, FLAGS_gradient_merge};
+  RefuseFlags({"gradient_merge"}, "--global_batch says how many steps are merged");
+  return {ranks, world, MergedSteps(FLAGS_global_batch, FLAGS_batch_size, world.size)};
+}
+
 // Returns what a continuation must have as well. `read`: the files that the task was made from.
 Settings FixedSettings(const TrainableModel& model, const TrainingTask& task,
-                       const std::vector<FileContents>& read) {
+                       const std::vector<FileContents>& read, const Sharing& sharing) {
   Settings settings{.configuration = task.configuration, .files = {}};
   for (const char* name : kFixedFlags) settings.configuration[name] = FlagValue(name);
+  if (sharing.ranks != nullptr || FLAGS_global_batch > 0) {
+    // How ranks and merged steps share the batch may change.
+    settings.configuration.erase("gradient_merge");
+    settings.configuration["global_batch"] =
+        StrCat(FLAGS_batch_size * sharing.merged_steps * sharing.world.size);
+  }
   for (const std::string& name : model.fixed_flags) {
     const std::string value = FlagValue(name);
     if (std::optional<training::FileSetting> files = DataContents(value, read)) {
@@ -243,12 +290,12 @@ std::map<std::string, double> NumbersByName(const std::string& text) {
   return numbers;
 }
 
-training::OptimizationOptions OptimizationFromFlags() {
+training::OptimizationOptions OptimizationFromFlags(int64_t merged_steps) {
   return {.optimizer = FLAGS_optimizer,
           .optimizer_options = NumbersByName(FLAGS_optimizer_options),
           .learning_rate = static_cast<float>(FLAGS_learning_rate),
           .schedule = training::ScheduleKindFromName(FLAGS_schedule),
-          .gradient_merge_steps = FLAGS_gradient_merge,
+          .gradient_merge_steps = merged_steps,
           .skip_non_finite = FLAGS_skip_non_finite,
           .warmup_updates = FLAGS_warmup,
           .weight_decay = static_cast<float>(FLAGS_weight_decay),
@@ -299,11 +346,11 @@ std::string ShortText(const training::TrainingProgram& program,
 }
 
 void PrintResult(const training::TrainingResult& result, const std::string& output_dir,
-                 const std::vector<std::string>& flags, const TrainableModel& model,
+                 const std::string& resume_command, const TrainableModel& model,
                  const std::string& baselines) {
   std::cout << "weights " << result.weights_hash << "\n";
   if (!result.finished) {
-    std::cout << "stopped and saved; go on with:\n  " << WithResume(model, flags) << "\n";
+    std::cout << "stopped and saved; go on with:\n  " << resume_command << "\n";
     return;
   }
   const training::Metric& metric = result.decisive_metric;
@@ -319,14 +366,14 @@ void PrintResult(const training::TrainingResult& result, const std::string& outp
             << Examples("try next:", model);
 }
 
-std::shared_ptr<KernelTuner> TunerFromFlags() {
+std::shared_ptr<KernelTuner> TunerFromFlags(std::ostream* out) {
   if (FLAGS_tune_kernels.empty()) return nullptr;
   return std::make_shared<KernelTuner>(
       DefaultOpRegistry(),
       KernelTunerOptions{
           .cache_file = FLAGS_tune_kernels,
-          .warn = [](const std::string& message) { std::cout << "warning: " << message << "\n"; },
-          .log = [](const std::string& line) { std::cout << "tuning: " << line << std::endl; }});
+          .warn = [out](const std::string& message) { *out << "warning: " << message << "\n"; },
+          .log = [out](const std::string& line) { *out << "tuning: " << line << std::endl; }});
 }
 
 MemoryOptions MemoryFromFlags() {
@@ -334,6 +381,20 @@ MemoryOptions MemoryFromFlags() {
   memory.recompute = ParseRecompute(FLAGS_recompute);
   memory.budget_bytes = FLAGS_budget_bytes;
   return memory;
+}
+
+// `ranks`: nullptr for a single one.
+DataParallelOptions DataParallelFromFlags(const std::shared_ptr<Communicator>& ranks, Place place) {
+  const std::string order = place.is_cpu() ? "ranks" : "fast";
+  DataParallelOptions options = {
+      .communicator = ranks,
+      .order = SumOrderFromName(FLAGS_reduction == "auto" ? order : FLAGS_reduction),
+      .bucket_bytes = FLAGS_bucket_bytes,
+      .overlap = OverlapFromName(FLAGS_overlap)};
+  if (ranks != nullptr && !place.is_cpu()) {
+    options.device_communicator = MakeNcclRank(ranks, place, FLAGS_collective_timeout);
+  }
+  return options;
 }
 
 // Checks the flags that nothing checks later.
@@ -352,6 +413,8 @@ void CheckFlags() {
                 ": expected at most ", kMostEpochs);
   SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
                 ": expected no negative number");
+  SKIFF_ENFORCE(FLAGS_bucket_bytes >= 0, kInvalidArgument, "bucket_bytes = ", FLAGS_bucket_bytes,
+                ": expected no negative number");
   training::PrecisionFromName("save_precision", FLAGS_save_precision);
   SKIFF_ENFORCE(FLAGS_loss_scale == "auto" || FLAGS_precision != "float32", kInvalidArgument,
                 "loss_scale = ", FLAGS_loss_scale,
@@ -363,8 +426,9 @@ void CheckFlags() {
 }
 
 training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const TrainableModel& model,
-                                          const std::vector<FileContents>& read) {
-  Settings settings = FixedSettings(model, task, read);
+                                          const std::vector<FileContents>& read,
+                                          const Sharing& sharing) {
+  Settings settings = FixedSettings(model, task, read, sharing);
   return {.title = task.title,
           .output_dir = OutputDirectory(model),
           .samples = task.samples,
@@ -372,6 +436,7 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .save_every_steps = FLAGS_save_every,
           .early_stop_epochs = FLAGS_early_stop,
           .stop_after_steps = FLAGS_stop_after,
+          .whole_rounds = FLAGS_global_batch > 0,
           .initial_model = FLAGS_initial_model,
           .new_parameters = task.new_parameters,
           .saved_precision = {.dtype = training::PrecisionFromName("save_precision",
@@ -382,54 +447,100 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
           .earlier_configuration = kEarlierSettings,
           .file_settings = std::move(settings.files),
           .is_terminal = training::StdoutIsTerminal(),
-          .place = Place::FromName(FLAGS_place),
+          .place = PlaceOfRank(FLAGS_place, sharing.world),
           .compile = {.memory = MemoryFromFlags(),
                       .passes = ParsePasses(FLAGS_passes),
-                      .tuner = TunerFromFlags(),
                       .graphs = FLAGS_graphs,
                       .math = MathModeFromName(FLAGS_math)}};
 }
 
 // Validates the newest checkpoint and prints the result.
-void PrintEvaluation(const training::TrainingProgram& program, training::Trainer* trainer) {
+void PrintEvaluation(const training::TrainingProgram& program, training::Trainer* trainer,
+                     std::ostream* out) {
   trainer->LoadForEvaluation();
-  std::cout << "validation " << ShortText(program, trainer->Evaluate()) << "\n";
+  *out << "validation " << ShortText(program, trainer->Evaluate()) << "\n";
   const training::MetricValues averaged = trainer->EvaluateAveraged();
   if (!averaged.empty()) {
-    std::cout << "with averaged weights: validation " << ShortText(program, averaged) << "\n";
+    *out << "with averaged weights: validation " << ShortText(program, averaged) << "\n";
   }
-  std::cout << "weights " << trainer->WeightsHash() << "\n";
+  *out << "weights " << trainer->WeightsHash() << "\n";
 }
 
-int Train(const std::vector<std::string>& flags, const TrainableModel& model) {
-  CheckFlags();
-  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
-  // Before the first tensor is made, so that all of them count.
-  AllocatorOf(Place::FromName(FLAGS_place)).SetLimit(FLAGS_memory_limit_bytes);
+// Returns the task, with readers that give this rank its batches, and the files it was made from.
+std::pair<TrainingTask, std::vector<FileContents>> MakeTask(const TrainableModel& model,
+                                                            const Sharing& sharing) {
+  const ReadFiles read_files;
+  TrainingTask task =
+      model.make_task({.batch_size = FLAGS_batch_size,
+                       .epochs = FLAGS_epochs,
+                       .seed = FLAGS_seed,
+                       .ranks = sharing.world.size,
+                       .optimization = OptimizationFromFlags(sharing.merged_steps)});
+  task.train = TrainingShare(std::move(task.train), sharing.world);
+  task.validation = EvaluationShare(std::move(task.validation), sharing.world);
+  return {std::move(task), ContentsOf(read_files)};
+}
 
-  std::optional<ReadFiles> read_files(std::in_place);
-  const TrainingTask task = model.make_task({.batch_size = FLAGS_batch_size,
-                                             .epochs = FLAGS_epochs,
-                                             .seed = FLAGS_seed,
-                                             .optimization = OptimizationFromFlags()});
-  const std::vector<FileContents> read = ContentsOf(*read_files);
-  read_files.reset();
-  const std::string output_dir = OutputDirectory(model);
-  std::cout << task.title << ": " << task.extent << ", " << FLAGS_epochs << " epochs of "
-            << task.train->batches_in_epoch() << " steps, " << omp_get_max_threads()
-            << " threads, output in " << output_dir << std::endl;
+void PrintStart(const TrainingTask& task, const TrainableModel& model, const Sharing& sharing,
+                std::ostream* out) {
+  const std::string ranks = TextOfRanks(sharing.ranks, sharing.merged_steps, FLAGS_batch_size);
+  *out << task.title << ": " << task.extent << ", " << FLAGS_epochs << " epochs of "
+       << task.train->batches_in_epoch() << " steps, " << (ranks.empty() ? "" : ranks + ", ")
+       << omp_get_max_threads() << " threads, output in " << OutputDirectory(model) << std::endl;
+}
+
+int Train(const std::vector<std::string>& flags, const TrainableModel& model,
+          const std::shared_ptr<Communicator>& ranks) {
+  CheckEqualFlags(ranks.get());
+  CheckFlags();
+  const Sharing sharing = SharingFromFlags(ranks.get());
+  training::RankLog log(sharing.world, &std::cout);
+  std::ostream& out = *log.stream();
+  const bool has_threads = FLAGS_threads > 0;
+  if (has_threads || ranks != nullptr) {
+    omp_set_num_threads(has_threads ? FLAGS_threads : ThreadsOfRank(ranks.get()));
+  }
+  // Before the first tensor is made, so that all of them count.
+  const Place place = PlaceOfRank(FLAGS_place, sharing.world);
+  AllocatorOf(place).SetLimit(FLAGS_memory_limit_bytes);
+
+  const auto [task, read] = MakeTask(model, sharing);
+  PrintStart(task, model, sharing, &out);
+  training::TrainerOptions options = OptionsOfTrainer(task, model, read, sharing);
+  options.compile.tuner = TunerFromFlags(&out);
+  options.compile.data_parallel = DataParallelFromFlags(ranks, place);
   training::Trainer trainer(task.program.get(), task.train.get(), task.validation.get(),
-                            OptionsOfTrainer(task, model, read), &std::cout);
+                            std::move(options), &std::cout);
   if (FLAGS_evaluate_only) {
-    PrintEvaluation(*task.program, &trainer);
+    PrintEvaluation(*task.program, &trainer, &out);
     return 0;
   }
   if (FLAGS_resume) trainer.Resume();
   const training::TrainingResult result = trainer.Run();
-  PrintResult(result, output_dir, flags, model, task.baselines);
+  const std::string launch = ranks == nullptr ? "" : StrCat("mpirun -n ", sharing.world.size, " ");
+  if (sharing.world.rank == 0) {
+    PrintResult(result, OutputDirectory(model), launch + WithResume(model, flags), model,
+                task.baselines);
+  }
   // As a shell reports a process that a signal has ended.
   constexpr int kSignalStatus = 128;
   return result.signal == 0 ? 0 : kSignalStatus + result.signal;
+}
+
+// Trains as one of the ranks that a launcher has started, or alone.
+int TrainOnRanks(const std::vector<std::string>& flags, const TrainableModel& model) {
+  const std::shared_ptr<Communicator> ranks =
+      LaunchedRanks({.time_limit = FLAGS_collective_timeout});
+  try {
+    return Train(flags, model, ranks);
+  } catch (const training::AgreedError&) {
+    // Rank 0 prints it for all.
+    if (WorldOf(ranks.get()).rank == 0) throw;
+    return 1;
+  } catch (const std::exception& error) {
+    training::AbortRanks(ranks.get(), error.what());
+    throw;
+  }
 }
 
 }  // namespace
@@ -440,7 +551,7 @@ int TrainMain(int argc, char** argv, const TrainableModel& model) {
                       .summary = model.summary,
                       .run =
                           [&] {
-                            return Train({argv + 1, argv + argc}, model);
+                            return TrainOnRanks({argv + 1, argv + argc}, model);
                           },
                       .epilogue = [&] { return Examples("For example:", model); },
                       .flag_defaults = model.flag_defaults});

@@ -22,13 +22,14 @@ struct TaskOptions {
   int64_t batch_size = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;
+  int32_t ranks = 1;                           // that share the batches
   training::OptimizationOptions optimization;  // without total_steps
 
   // Returns `optimization` with the total_steps of a training on the reader's batches.
   // Learning-rate schedules need them.
   training::OptimizationOptions OptimizationOver(const training::Reader& train) const {
     training::OptimizationOptions result = optimization;
-    result.total_steps = epochs * train.batches_in_epoch();
+    result.total_steps = epochs * train.batches_in_epoch() / ranks;
     return result;
   }
 };
@@ -38,6 +39,7 @@ struct TrainingTask {
   std::string extent;                // such as "2000 to train, 500 to validate"
   std::string samples;               // their name in messages: "images"
   std::shared_ptr<const void> data;  // kept alive for the readers; may be empty
+  // Of all batches; TrainMain has each rank read its own, and has them read ahead.
   std::unique_ptr<training::Reader> train;
   std::unique_ptr<training::Reader> validation;
   std::unique_ptr<training::TrainingProgram> program;
@@ -80,8 +82,9 @@ struct TrainableModel {
   std::vector<std::string> try_next;
 };
 
-// Runs the whole program. Returns its exit status: 0 on success, 128 plus the signal if a signal
-// stopped the training and it was saved; for errors, that of CommandMain (framework/command_line).
+// Runs the whole program, as one of the ranks if a launcher of MPI has started several. Returns its
+// exit status: 0 on success, 128 plus the signal if a signal stopped the training and it was saved;
+// for errors, that of CommandMain (framework/command_line).
 int TrainMain(int argc, char** argv, const TrainableModel& model);
 
 }  // namespace skiff::models

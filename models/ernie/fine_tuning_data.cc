@@ -4,7 +4,6 @@
 
 #include "framework/base/error.h"
 #include "framework/text/tokenizer.h"
-#include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
 #include "models/ernie/model_directory.h"
 
@@ -31,12 +30,6 @@ text::ClassificationSource MakeSource(const text::Vocabulary& vocabulary,
                                     {.length = options.length, .tail_tokens = options.tail_tokens});
 }
 
-std::unique_ptr<training::Reader> MakeReader(const text::ClassificationSource* source,
-                                             const training::SampleReaderOptions& options) {
-  return std::make_unique<training::PrefetchingReader>(
-      std::make_unique<training::SampleReader>(source, options));
-}
-
 }  // namespace
 
 FineTuningData::FineTuningData(const FineTuningDataOptions& options)
@@ -53,14 +46,16 @@ std::string FineTuningData::extent() const {
 }
 
 std::unique_ptr<training::Reader> FineTuningData::TrainReader() const {
-  return MakeReader(&train_, {.batch_size = options_.batch_size,
-                              .shuffle = true,
-                              .drop_last = true,
-                              .seed = options_.seed});
+  return std::make_unique<training::SampleReader>(
+      &train_, training::SampleReaderOptions{.batch_size = options_.batch_size,
+                                             .shuffle = true,
+                                             .drop_last = true,
+                                             .seed = options_.seed});
 }
 
 std::unique_ptr<training::Reader> FineTuningData::ValidationReader() const {
-  return MakeReader(&validation_, {.batch_size = options_.batch_size});
+  return std::make_unique<training::SampleReader>(
+      &validation_, training::SampleReaderOptions{.batch_size = options_.batch_size});
 }
 
 }  // namespace skiff::models

@@ -18,7 +18,6 @@
 #include "framework/text/sentence_pairs.h"
 #include "framework/text/tokenizer.h"
 #include "framework/text/vocabulary_builder.h"
-#include "framework/training/prefetching_reader.h"
 #include "framework/training/sample_reader.h"
 #include "models/common/question_source.h"
 #include "models/common/world_corpus.h"
@@ -53,12 +52,6 @@ text::Vocabulary MakeVocabulary(const PretrainingDataOptions& options,
     for (const std::string& sentence : document) text::CountWords(sentence, {}, &words);
   }
   return text::BuildVocabulary(words, {.size = options.vocabulary_size}, options.data);
-}
-
-std::unique_ptr<training::Reader> MakeReader(const training::SampleSource* source,
-                                             const training::SampleReaderOptions& options) {
-  return std::make_unique<training::PrefetchingReader>(
-      std::make_unique<training::SampleReader>(source, options));
 }
 
 struct DocumentParts {
@@ -105,13 +98,15 @@ class MaskedData : public PretrainingData {
  public:
   const text::Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<training::Reader> TrainReader() const override {
-    return MakeReader(train_.get(), {.batch_size = options_.batch_size,
-                                     .shuffle = true,
-                                     .drop_last = true,
-                                     .seed = options_.seed});
+    return std::make_unique<training::SampleReader>(
+        train_.get(), training::SampleReaderOptions{.batch_size = options_.batch_size,
+                                                    .shuffle = true,
+                                                    .drop_last = true,
+                                                    .seed = options_.seed});
   }
   std::unique_ptr<training::Reader> ValidationReader() const override {
-    return MakeReader(validation_.get(), {.batch_size = options_.batch_size});
+    return std::make_unique<training::SampleReader>(
+        validation_.get(), training::SampleReaderOptions{.batch_size = options_.batch_size});
   }
 
  protected:

@@ -4,7 +4,6 @@
 
 #include "framework/base/error.h"
 #include "framework/text/hold_back.h"
-#include "framework/training/prefetching_reader.h"
 #include "models/seq2seq/generated_dates.h"
 
 namespace skiff::models {
@@ -25,12 +24,6 @@ text::TokenVocabulary VocabularyOf(const TranslationDataOptions& options,
   for (const text::TextPair& pair : pairs) texts.push_back(pair.*side);
   return text::TokenVocabulary::Of(texts, text::ParseTokenKind(options.tokens),
                                    options.vocabulary_size, options.least_count);
-}
-
-std::unique_ptr<training::Reader> MakeReader(const text::TokenPairs* pairs,
-                                             const training::LengthBatchOptions& options) {
-  return std::make_unique<training::PrefetchingReader>(
-      std::make_unique<text::PairReader>(pairs, options));
 }
 
 }  // namespace
@@ -82,15 +75,17 @@ std::string TranslationData::extent() const {
 }
 
 std::unique_ptr<training::Reader> TranslationData::TrainReader() const {
-  return MakeReader(&train_, {.batch_size = options_.batch_size,
-                              .most_tokens = options_.most_tokens,
-                              .shuffle = true,
-                              .seed = options_.seed});
+  return std::make_unique<text::PairReader>(
+      &train_, training::LengthBatchOptions{.batch_size = options_.batch_size,
+                                            .most_tokens = options_.most_tokens,
+                                            .shuffle = true,
+                                            .seed = options_.seed});
 }
 
 std::unique_ptr<training::Reader> TranslationData::ValidationReader() const {
-  return MakeReader(&validation_,
-                    {.batch_size = options_.batch_size, .most_tokens = options_.most_tokens});
+  return std::make_unique<text::PairReader>(
+      &validation_, training::LengthBatchOptions{.batch_size = options_.batch_size,
+                                                 .most_tokens = options_.most_tokens});
 }
 
 }  // namespace skiff::models

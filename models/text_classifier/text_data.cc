@@ -9,7 +9,6 @@
 #include "framework/base/number_text.h"
 #include "framework/text/hold_back.h"
 #include "framework/text/tokenizer.h"
-#include "framework/training/prefetching_reader.h"
 #include "models/text_classifier/generated_reviews.h"
 
 namespace skiff::models {
@@ -88,12 +87,6 @@ double NaiveBayesAccuracy(const NaiveBayes& model, const training::LabelledSeque
   return static_cast<double>(right) / static_cast<double>(data.sequences.size());
 }
 
-std::unique_ptr<training::Reader> MakeReader(const training::LabelledSequences* data,
-                                             const training::SequenceReaderOptions& options) {
-  return std::make_unique<training::PrefetchingReader>(
-      std::make_unique<training::SequenceReader>(data, options));
-}
-
 }  // namespace
 
 TextData::TextData(const TextDataOptions& options)
@@ -112,17 +105,19 @@ std::string TextData::extent() const {
 }
 
 std::unique_ptr<training::Reader> TextData::TrainReader() const {
-  return MakeReader(&train_, {.batch_size = options_.batch_size,
-                              .most_tokens = options_.most_tokens,
-                              .shuffle = true,
-                              .replaced = options_.word_dropout,
-                              .replacement = vocabulary_.unknown(),
-                              .seed = options_.seed});
+  return std::make_unique<training::SequenceReader>(
+      &train_, training::SequenceReaderOptions{.batch_size = options_.batch_size,
+                                               .most_tokens = options_.most_tokens,
+                                               .shuffle = true,
+                                               .replaced = options_.word_dropout,
+                                               .replacement = vocabulary_.unknown(),
+                                               .seed = options_.seed});
 }
 
 std::unique_ptr<training::Reader> TextData::ValidationReader() const {
-  return MakeReader(&validation_,
-                    {.batch_size = options_.batch_size, .most_tokens = options_.most_tokens});
+  return std::make_unique<training::SequenceReader>(
+      &validation_, training::SequenceReaderOptions{.batch_size = options_.batch_size,
+                                                    .most_tokens = options_.most_tokens});
 }
 
 }  // namespace skiff::models

@@ -73,8 +73,9 @@ class Fails(unittest.TestCase):
                 self.assert_fails(case, message)
 
     def test_rank_that_hangs(self):
-        self.assert_fails("sleep", r"error: rank [02] \(host .+\) has waited 1 s for rank 1 in the case sleep\n",
-                          time_limit=1)
+        # A rank that is merely late may be missing, too.
+        self.assert_fails("sleep", r"error: rank [02] \(host .+\) has waited 1 s for ranks? (0, )?1(, 2)? in the case "
+                          "sleep\n", time_limit=1)
 
     def test_rank_that_hangs_before_a_sum(self):
         self.assert_fails("sum_without",

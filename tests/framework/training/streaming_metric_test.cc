@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -302,6 +303,40 @@ TEST(StreamingMetric, RefusesWhatItCannotCount) {
   EXPECT_THAT(InvalidArgumentText([] { TopKAccuracy metric(0); }), HasSubstr("k = 0"));
   EXPECT_THAT(InvalidArgumentText([] { ConfusionMatrix metric(1); }), HasSubstr("classes = 1"));
   EXPECT_THAT(InvalidArgumentText([] { Auc metric(-1); }), HasSubstr("bins = -1"));
+}
+
+// Several objects, each with a part of the batches, give what one object with all batches gives.
+TEST(StreamingMetric, MergesTheBatchesOfOthers) {
+  const Samples samples;
+  const auto expect_merged = [&](const std::function<std::unique_ptr<StreamingMetric>()>& make,
+                                 const std::function<std::vector<Tensor>(int64_t)>& batch) {
+    const auto whole = make();
+    const auto merged = make();
+    std::vector<std::unique_ptr<StreamingMetric>> parts;
+    for (int i = 0; i < 3; ++i) parts.push_back(make());
+    // The third has none.
+    for (int64_t i = 0; i < 50; ++i) {
+      whole->Add(batch(i));
+      parts[static_cast<size_t>(i % 2)]->Add(batch(i));
+    }
+    for (const auto& part : parts) merged->Merge(part->State().value());
+    EXPECT_DOUBLE_EQ(merged->Value(), whole->Value());
+    EXPECT_FALSE(std::isnan(whole->Value()));
+    EXPECT_EQ(InvalidArgumentText([&] { merged->Merge(std::vector<double>(1)); }).substr(0, 37),
+              "a state of 1 numbers is no state of a");
+  };
+  const auto scores = [&](int64_t i) { return samples.Batch(10 * i, 10 * i + 10); };
+  expect_merged([] { return std::make_unique<TopKAccuracy>(2); }, scores);
+  expect_merged([] { return std::make_unique<ConfusionMatrix>(Samples::kClasses); }, scores);
+  expect_merged([] { return std::make_unique<Auc>(); },
+                [&](int64_t i) {
+                  return std::vector{Floats({1}, {samples.score(i, 0)}),
+                                     Ids({samples.labels[static_cast<size_t>(i)] / 2})};
+                });
+  expect_merged([] { return std::make_unique<Perplexity>(); },
+                [&](int64_t i) {
+                  return std::vector{Floats({1}, {samples.score(i, 0)}), Ids({i + 1})};
+                });
 }
 
 }  // namespace

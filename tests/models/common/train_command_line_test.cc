@@ -85,6 +85,11 @@ TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
       {"--warmup=1000",
        "warm-up over 1000 of 30 updates: expected 0 to 29, or -1 for a tenth of them"},
       {"--gradient_merge=0", "gradient_merge = 0: expected at least 1 step"},
+      {"--global_batch=-1", "global_batch = -1: expected no negative number"},
+      {"--global_batch=100",
+       "global_batch = 100: expected a multiple of 64, 1 rank with a batch_size of 64"},
+      {"--reduction=tree", "the order of sums over ranks is \"tree\", expected ranks or fast"},
+      {"--bucket_bytes=-1", "bucket_bytes = -1: expected no negative number"},
       {"--save_every=-1", "save_every = -1: expected no negative number"},
       {"--early_stop=-1", "early_stop = -1: expected no negative number"},
       {"--stop_after=-1", "stop_after = -1: expected no negative number"},
@@ -236,6 +241,20 @@ TEST_F(CommandLine, ResumesInNoOtherPrecision) {
   }
   const Outcome resumed = Train("mlp", flags + OutputDir() + " --resume");
   EXPECT_EQ(resumed.status, 0) << resumed.output;
+}
+
+// What --gradient_merge does, in numbers of samples, and any --batch_size that divides it.
+TEST_F(CommandLine, MergesStepsToAGlobalBatch) {
+  const std::string flags = "--epochs=2 --batch_size=16 --hidden_units=16";
+  const Outcome merged =
+      Train("mlp", flags + " --gradient_merge=2 --output_dir=" + directory_ / "a");
+  const Outcome global = Train("mlp", flags + " --global_batch=32 --stop_after=3" + OutputDir());
+  ASSERT_EQ(global.status, 0) << global.output;
+  const Outcome resumed = Train("mlp", flags + " --global_batch=32 --resume" + OutputDir());
+  EXPECT_THAT(resumed.output, HasSubstr("save-000001-step-4: step 4, "));
+  EXPECT_EQ(resumed.Line("weights "), merged.Line("weights "));
+  EXPECT_THAT(Train("mlp", flags + " --global_batch=64 --resume" + OutputDir()).Line("error: "),
+              HasSubstr("was made with global_batch = 32, but now it is 64: "));
 }
 
 // The images of a folder count, not where it is.

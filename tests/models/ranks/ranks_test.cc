@@ -17,10 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/str_cat.h"
 #include "framework/comm/communicator.h"
 #include "framework/comm/threads_communicator.h"
 #include "framework/training/bound_feeds.h"
 #include "skiff/skiff.h"
+#include "tests/harness/array_tensor.h"
 #include "tests/harness/thread_count.h"
 #include "tests/models/ranks/rank_models.h"
 
@@ -128,7 +130,7 @@ std::vector<std::string> Differences(const Scope& one, const Scope& rank) {
   for (const std::string& name : one.Names()) {
     if (IsOfRound(name)) continue;
     const Tensor* found = rank.Find(name);
-    if (found == nullptr || !SameBits(CopyToCpu(*found), CopyToCpu(one.Get(name)))) {
+    if (found == nullptr || !harness::SameBits(CopyToCpu(*found), CopyToCpu(one.Get(name)))) {
       different.push_back(name);
     }
   }

@@ -1,0 +1,91 @@
+#include "models/common/rank_setup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/base/parallel.h"
+#include "framework/training/array_reader.h"
+#include "tests/harness/error_text.h"
+#include "tests/harness/thread_count.h"
+#include "tests/harness/thread_ranks.h"
+
+namespace skiff::models {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+std::unique_ptr<training::Reader> Numbers() {
+  const Tensor numbers = Tensor::FromValues<int64_t>({5}, {0, 1, 2, 3, 4});
+  return std::make_unique<training::ArrayReader>(FeedList{{"number", numbers}},
+                                                 training::SampleReaderOptions{.batch_size = 1});
+}
+
+std::vector<int64_t> Read(training::Reader* reader) {
+  std::vector<int64_t> numbers;
+  for (training::Batch batch; reader->Next(&batch);) {
+    numbers.push_back(batch.feed("number").Item<int64_t>());
+  }
+  return numbers;
+}
+
+TEST(RankSetup, SharesTheBatches) {
+  const World world{.rank = 1, .size = 2};
+  EXPECT_THAT(Read(TrainingShare(Numbers(), world).get()), ElementsAre(1, 3, 0));
+  EXPECT_THAT(Read(EvaluationShare(Numbers(), world).get()), ElementsAre(1, 3));
+  EXPECT_EQ(TrainingShare(Numbers(), world)->ranks(), 2);
+  EXPECT_THAT(Read(TrainingShare(Numbers(), World()).get()), ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(RankSetup, DividesTheBatchOfAnUpdate) {
+  EXPECT_EQ(MergedSteps(64, 16, 4), 1);
+  EXPECT_EQ(MergedSteps(128, 16, 4), 2);
+  EXPECT_EQ(MergedSteps(48, 16, 1), 3);
+  EXPECT_EQ(InvalidArgumentText([] { MergedSteps(100, 16, 4); }),
+            "global_batch = 100: expected a multiple of 64, 4 ranks with a batch_size of 16");
+  EXPECT_EQ(InvalidArgumentText([] { MergedSteps(24, 16, 1); }),
+            "global_batch = 24: expected a multiple of 16, 1 rank with a batch_size of 16");
+  EXPECT_EQ(InvalidArgumentText([] { MergedSteps(64, 0, 1); }),
+            "batch_size = 0: expected at least 1");
+}
+
+TEST(RankSetup, GivesEachRankOfAHostADevice) {
+  const World world{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4};
+  EXPECT_EQ(PlaceOfRank("cuda", world), Place::Cuda(1));
+  EXPECT_EQ(PlaceOfRank("cpu", world), Place::Cpu());
+  EXPECT_EQ(PlaceOfRank("cuda", World()), Place::Cuda(0));
+}
+
+TEST(RankSetup, TellsHowTheBatchIsShared) {
+  std::vector<std::string> texts(3);
+  const auto errors = RunOnThreadRanks(3, {}, [&](Communicator* own) {
+    const auto rank = static_cast<size_t>(own->world().rank);
+    texts[rank] = TextOfRanks(own, 1, 16) + "; " + TextOfRanks(own, 2, 16);
+  });
+  EXPECT_THAT(errors, Each(""));
+  EXPECT_THAT(texts, Each("3 ranks on 1 host, batches of 48 = 3 x 16; "
+                          "3 ranks on 1 host, batches of 96 = 3 x 2 x 16"));
+  EXPECT_EQ(TextOfRanks(nullptr, 2, 16), "");
+}
+
+// The fewest of all ranks.
+TEST(RankSetup, GivesAllRanksAsManyThreads) {
+  setenv("OMP_NUM_THREADS", "7", 1);
+  std::vector<int32_t> threads(3);
+  const auto errors = RunOnThreadRanks(3, {}, [&](Communicator* own) {
+    const int32_t rank = own->world().rank;
+    const harness::ThreadCount count(rank == 1 ? 2 : 3);
+    threads[static_cast<size_t>(rank)] = ThreadsOfRank(own);
+  });
+  EXPECT_THAT(errors, Each(""));
+  EXPECT_THAT(threads, Each(2));
+  unsetenv("OMP_NUM_THREADS");
+  EXPECT_EQ(ThreadsOfRank(nullptr), omp_get_num_procs());
+}
+
+}  // namespace
+}  // namespace skiff::models

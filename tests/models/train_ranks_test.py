@@ -1,0 +1,123 @@
+"""Train programs as ranks that mpirun starts: they end like one process, resume, and name what is wrong."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+
+import kill_and_resume as script  # noqa: E402
+from mpirun import mpirun  # noqa: E402
+
+PROGRAM = "models/mlp/train"
+# 15 batches an epoch, 30 in all: whole runs of 2, 3 and 5 ranks.
+FLAGS = [PROGRAM, "--epochs=2", "--limit_samples=480", "--validation_samples=50", "--batch_size=32",
+         "--hidden_units=16", "--dropout=0.2", "--threads=1"]
+
+
+def alone(flags):
+    done = subprocess.run(flags, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+class TrainRanks(unittest.TestCase):
+    def setUp(self):
+        # pylint: disable-next=consider-using-with
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def directory(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def run_ranks(self, ranks, flags, name, status=0):
+        found, output = mpirun(ranks, [*FLAGS, *flags, "--output_dir=" + self.directory(name)])
+        self.assertEqual(found, status, output)
+        return output
+
+    def outcome(self, name, output):
+        return script.outcome(self.directory(name), output)
+
+    def test_ranks_end_like_one_process_that_merges_gradients(self):
+        status, output = alone([*FLAGS, "--global_batch=96", "--output_dir=" + self.directory("alone")])
+        self.assertEqual(status, 0, output)
+        output_of_ranks = self.run_ranks(3, ["--global_batch=96"], "ranks")
+        self.assertIn(" steps, 3 ranks on 1 host, batches of 96 = 3 x 32, 1 threads, output in ", output_of_ranks)
+        expected, found = self.outcome("alone", output), self.outcome("ranks", output_of_ranks)
+        # Only the one process has sums of gradients.
+        self.assertEqual(found.pop("checkpoint") == expected.pop("checkpoint"), False)
+        self.assertEqual(found, expected)
+        # Each message once.
+        self.assertEqual(output_of_ranks.count("epoch 2/2  loss"), 1)
+        self.assertEqual(output_of_ranks.count("best validation accuracy"), 1)
+
+    def test_stops_and_goes_on_with_other_ranks(self):
+        flags = ["--global_batch=192"]
+        status, output = alone([*FLAGS, *flags, "--output_dir=" + self.directory("alone")])
+        self.assertEqual(status, 0, output)
+        expected = self.outcome("alone", output)["weights"]
+        output = self.run_ranks(6, [*flags, "--stop_after=7"], "ranks")
+        self.assertIn("stopped and saved; go on with:\n  mpirun -n 6 tools/train.sh mlp --epochs=2", output)
+        output = self.run_ranks(6, [*flags, "--resume", "--stop_after=13"], "ranks")
+        self.assertIn("/save-000001-step-12: step 12, epoch 1, batch 12\n", output)
+        status, output = alone([*FLAGS, *flags, "--resume", "--output_dir=" + self.directory("ranks")])
+        self.assertEqual(status, 0, output)
+        self.assertEqual(self.outcome("ranks", output)["weights"], expected)
+        # Ranks that merge themselves: the same batches, other roundings.
+        self.run_ranks(2, [*flags, "--stop_after=7"], "other")
+        self.assertIn("epoch 2/2", self.run_ranks(3, [*flags, "--resume"], "other"))
+        # Without a batch over all ranks, the ranks decide what an update is.
+        self.run_ranks(2, ["--stop_after=4"], "fixed")
+        output = self.run_ranks(3, ["--resume"], "fixed", status=1)
+        self.assertEqual(output.count("error: "), 1)
+        self.assertIn("the checkpoint was made with global_batch = 64, but now it is 96", output)
+
+    def test_a_signal_to_one_rank_stops_all(self):
+        directory = self.directory("ranks")
+        flags = [*FLAGS, "--epochs=200", "--output_dir=" + directory]
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        inner = 'test "$OMPI_COMM_WORLD_RANK" = 1 && echo "pid $$"; exec "$@"'
+        command = [os.environ["MPIRUN"], "--oversubscribe", "-n", "2", "sh", "-c", inner, "sh", *flags]
+        output, pid = "", None
+        with subprocess.Popen(command, text=True, env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as process:
+            for line in process.stdout:
+                output += line
+                if line.startswith("pid "):
+                    pid = int(line.split()[1])
+                if line.startswith("epoch 1/200 "):
+                    os.kill(pid, signal.SIGTERM)
+            self.assertEqual(process.wait(), 128 + signal.SIGTERM, output)
+        self.assertIn("stopped and saved", output)
+        self.assertTrue(script.saves(directory, "save-"))
+
+    def test_names_the_flag_that_differs(self):
+        inner = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- "$@" --batch_size=16; fi; exec "$@"'
+        status, output = mpirun(2, ["sh", "-c", inner, "sh", *FLAGS, "--output_dir=" + self.directory("ranks")])
+        self.assertEqual(status, 1, output)
+        self.assertEqual(len(re.findall(r"^error: rank 1 \(host .*\): batch_size is 16, rank 0: 32$", output,
+                                        re.MULTILINE)), 1, output)
+        self.assertFalse(os.path.exists(self.directory("ranks")))
+
+    def test_names_the_rank_that_fails(self):
+        inner = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- "$@" --data=mnist:/no/such/place; fi; exec "$@"'
+        flags = [*FLAGS, "--output_dir=" + self.directory("ranks")]
+        status, output = mpirun(3, ["sh", "-c", inner, "sh", *flags])
+        self.assertEqual(status, 1, output)
+        self.assertIn(": data is mnist:/no/such/place, rank 0: generated", output)
+        # The same on all ranks: each ends.
+        output = self.run_ranks(3, ["--data=mnist:/no/such/place"], "ranks", status=1)
+        self.assertIn("neither /no/such/place/train-images-idx3-ubyte nor ", output)
+
+    def test_names_a_batch_that_ranks_cannot_share(self):
+        output = self.run_ranks(2, ["--global_batch=96"], "ranks", status=1)
+        self.assertIn("global_batch = 96: expected a multiple of 64, 2 ranks with a batch_size of 32", output)
+        output = self.run_ranks(2, ["--global_batch=64", "--gradient_merge=2"], "ranks", status=1)
+        self.assertIn("--gradient_merge", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
