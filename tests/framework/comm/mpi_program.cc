@@ -136,6 +136,7 @@ const std::map<std::string, std::function<void(Communicator*)>>& Cases() {
        [](Communicator* own) { FailOnRank1(own, [=] { own->Abort("the disk is full"); }); }},
       {"exit", [](Communicator* own) { FailOnRank1(own, [] { std::exit(0); }); }},
       {"kill", [](Communicator* own) { FailOnRank1(own, [] { raise(SIGKILL); }); }},
+      {"stop", [](Communicator* own) { FailOnRank1(own, [] { raise(SIGSTOP); }); }},
       {"throw",
        [](Communicator* own) {
          FailOnRank1(own, [] { Throw(ErrorCode::kDataLoss, "the loss is nan"); });
