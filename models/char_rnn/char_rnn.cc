@@ -216,6 +216,10 @@ Variable CharRnnLoss(const Variable& ids, const Variable& label, const Variable&
   Check(options);
   Variables kept, states;
   for (const std::string& name : CharRnnStates(options)) {
+    if (!options.carries_states) {
+      states.push_back(layers::FillConstant({ids.dims()[1], options.hidden}, DType::kFloat32, 0));
+      continue;
+    }
     kept.push_back(CreatePersistable(name, {ids.dims()[1], options.hidden}, DType::kFloat32, 0.0,
                                      std::source_location::current()));
     states.push_back(kept.back() * carried);

@@ -30,6 +30,10 @@ struct CharRnnOptions {
   int64_t embedding = 64;
   int64_t hidden = 256;
   int64_t layers = 1;
+  // Whether a batch begins with the states that the batch before has left, so that its streams go
+  // on. If not, each batch begins with zeros, and batches can be computed in any order: by several
+  // ranks, too.
+  bool carries_states = true;
 };
 
 // The table of the characters' vectors, [characters, embedding], the first parameter.

@@ -18,6 +18,9 @@ DEFINE_string(cell, "lstm", "lstm or gru.");
 DEFINE_string(loop, "static",
               "What repeats the step: static (StaticRnn) or while. Both compute the same, up to "
               "rounding; while is slower.");
+DEFINE_bool(carry_states, true,
+            "Begin a batch with the states that the batch before has left. Under mpirun, "
+            "--nocarry_states: batches that begin with zeros can be computed side by side.");
 DEFINE_int64(embedding, 64, "Width of the vectors of characters.");
 DEFINE_int64(hidden, 256, "Width of a state.");
 DEFINE_int64(layers, 1, "Recurrent layers, one on the other.");
@@ -40,13 +43,16 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
                             "characters");
   task.model_files = {{skiff::models::kAlphabetFile, data->alphabet().Text()}};
   task.baselines = data->baselines();
+  // Not a fixed flag: checkpoints of earlier versions, which carry states, don't have it.
+  if (!FLAGS_carry_states) task.configuration = {{"carry_states", "false"}};
   task.program = std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildCharRnn(
       {.cell = FLAGS_cell,
        .loop = FLAGS_loop,
        .characters = data->alphabet().size(),
        .embedding = FLAGS_embedding,
        .hidden = FLAGS_hidden,
-       .layers = FLAGS_layers},
+       .layers = FLAGS_layers,
+       .carries_states = FLAGS_carry_states},
       task_options.batch_size, task_options.OptimizationOver(*task.train), task_options.seed));
   return task;
 }

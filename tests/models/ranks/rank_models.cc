@@ -75,7 +75,7 @@ RankModel On(const char* name, std::shared_ptr<const Data> data, Build build) {
 RankModel Ernie() {
   return On("ernie",
             std::shared_ptr<const PretrainingData>(MakePretrainingData(
-                {.length = 16, .most_masked = 3, .world_documents = 20, .batch_size = 4})),
+                {.length = 48, .most_masked = 12, .world_documents = 20, .batch_size = 4})),
             [](const PretrainingData& data, const OptimizationOptions& optimization) {
               return BuildErniePretraining(
                   {.vocabulary = data.vocabulary().size(),
@@ -83,10 +83,10 @@ RankModel Ernie() {
                    .layers = 2,
                    .heads = 2,
                    .feed_forward = 64,
-                   .positions = 16,
+                   .positions = 48,
                    .sentences = data.sentences(),
                    .tasks = data.tasks()},
-                  {.length = 16, .masked = 3, .sentence_tasks = data.sentence_tasks()},
+                  {.length = 48, .masked = 12, .sentence_tasks = data.sentence_tasks()},
                   optimization, kSeed);
             });
 }
@@ -94,7 +94,7 @@ RankModel Ernie() {
 RankModel Texts() {
   return On("text_classifier",
             std::make_shared<const TextData>(
-                TextDataOptions{.vocabulary_size = 60, .batch_size = 4, .most_tokens = 60}),
+                TextDataOptions{.vocabulary_size = 120, .batch_size = 4, .most_tokens = 60}),
             [](const TextData& data, const OptimizationOptions& optimization) {
               return BuildTextClassifier({.network = "gru",
                                           .vocabulary = data.vocabulary().size(),
@@ -105,12 +105,15 @@ RankModel Texts() {
 }
 
 RankModel Characters() {
-  return On(
-      "char_rnn", std::make_shared<const CharData>(CharDataOptions{.batch_size = 3, .steps = 9}),
-      [](const CharData& data, const OptimizationOptions& optimization) {
-        return BuildCharRnn({.characters = data.alphabet().size(), .embedding = 10, .hidden = 20},
-                            3, optimization, kSeed);
-      });
+  return On("char_rnn",
+            std::make_shared<const CharData>(CharDataOptions{.batch_size = 3, .steps = 9}),
+            [](const CharData& data, const OptimizationOptions& optimization) {
+              return BuildCharRnn({.characters = data.alphabet().size(),
+                                   .embedding = 10,
+                                   .hidden = 20,
+                                   .carries_states = false},
+                                  3, optimization, kSeed);
+            });
 }
 
 RankModel Translation() {

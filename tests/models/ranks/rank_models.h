@@ -21,7 +21,8 @@ struct RankModel {
 };
 
 // Returns "mlp" (with dropout), "lenet", "resnet20" (batch norms), "vgg11", "ernie" (attention,
-// dropout, tied weights), "text_classifier" (ragged), "char_rnn" (a loop), "seq2seq" (ragged, with
+// dropout, tied weights), "text_classifier" (ragged), "char_rnn" (a loop, without
+// carried states), "seq2seq" (ragged, with
 // attention), and "words" (a table with sparse gradients).
 std::vector<std::string> RankModelNames();
 // Throws an Error (kNotFound) for any other name.
