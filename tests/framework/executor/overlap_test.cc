@@ -21,11 +21,11 @@
 #include "framework/analysis/stream_waits.h"
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
-#include "framework/comm/communicator.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
+#include "tests/framework/executor/echo_communicator.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/error_text.h"
@@ -39,22 +39,6 @@ using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// The other rank does the same as this one.
-class EchoCommunicator final : public Communicator {
- public:
-  EchoCommunicator() : Communicator({.rank = 0, .size = 2}) {}
-  Place place() const override { return Place::Cpu(); }
-  void Exchange(std::span<const OutMessage> out, std::span<const InMessage> in,
-                DeviceStream*) override {
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (in[i].bytes > 0) std::memcpy(in[i].data, out[i].data, static_cast<size_t>(in[i].bytes));
-    }
-  }
-  void Sum(void*, int64_t, DType, DeviceStream*) override {}
-  void Check() override {}
-  void Abort(const std::string&) noexcept override {}
-};
 
 Tensor Row(const std::vector<float>& values) {
   return Tensor::FromValues<float>({static_cast<int64_t>(values.size())}, values);
