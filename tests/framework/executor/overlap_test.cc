@@ -171,7 +171,7 @@ std::vector<uint32_t> BitsOf(const Tensor& tensor) {
 
 // Three steps; the third is the first that may run graphs.
 Bits Trained(Executor* executor, const DrawnProgram& drawn, const CompileOptions& options,
-             std::string* plan = nullptr) {
+             std::string* plan = nullptr, int64_t* graphs = nullptr) {
   for (int i = 0; i < kVariables; ++i) {
     executor->scope().Assign(StrCat("p", i), Row(std::vector<float>(kElements, 1.0f + i)));
   }
@@ -185,6 +185,7 @@ Bits Trained(Executor* executor, const DrawnProgram& drawn, const CompileOptions
     bound.Step();
     for (size_t i = 0; i < drawn.fetches().size(); ++i) bits.push_back(BitsOf(bound.fetch(i)));
   }
+  if (graphs != nullptr) *graphs += bound.statistics().graphs;
   for (int i = 0; i < kVariables; ++i) {
     bits.push_back(BitsOf(executor->scope().Get(StrCat("p", i))));
   }
@@ -232,6 +233,7 @@ TEST_F(Overlapped, DrawnProgramsHaveTheBitsOfOneThread) {
 
 TEST_F(Overlapped, DrawnProgramsOnADeviceHaveTheBitsOfTheCpu) {
   const auto emulated = harness::RegistryWithEmulation(registry_);
+  int64_t graphs = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const DrawnProgram drawn(seed);
     SCOPED_TRACE(StrCat("seed ", seed, "\n", drawn.text()));
@@ -240,11 +242,13 @@ TEST_F(Overlapped, DrawnProgramsOnADeviceHaveTheBitsOfTheCpu) {
     for (const ReusePolicy policy : kPolicies) {
       Executor executor(EmulatedPlace(), nullptr, emulated.get());
       std::string plan;
-      const Bits found = Trained(&executor, drawn, OptionsOf(Overlap::kAuto, policy), &plan);
+      const Bits found =
+          Trained(&executor, drawn, OptionsOf(Overlap::kAuto, policy), &plan, &graphs);
       ASSERT_EQ(found, expected) << plan;
     }
     harness::DrawWhenStreamsRun(std::nullopt);
   }
+  EXPECT_THAT(graphs, Gt(50)) << "of instructions between collectives and waits";
 }
 
 // Leaves out a wait of the plan.
