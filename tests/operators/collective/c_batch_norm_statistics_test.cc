@@ -17,7 +17,7 @@ namespace {
 using ::testing::Each;
 using ::testing::IsEmpty;
 
-// The layers have these channels and momentums; the last one sees a single value of each channel.
+// The layers have these channels and momentums.
 const std::vector<int64_t> kChannels = {7, 64, 1, 20'000};
 const std::vector<float> kMomentums = {0.9f, 0.75f, 0.5f, 0.999f};
 constexpr size_t kLayers = 4;
@@ -100,8 +100,8 @@ TEST(CBatchNormStatistics, UpdatesAsBatchNormDoesInTurn) {
     in_place.emplace_back(VariableName("Mean", layer), VariableName("MeanOut", layer));
     in_place.emplace_back(VariableName("Variance", layer), VariableName("VarianceOut", layer));
   }
-  // With so many ranks, the moments come in several pieces.
-  for (const size_t ranks : {1, 2, 3, 4, 5}) {
+  // With 5 ranks and more, the moments come in several pieces.
+  for (const size_t ranks : {1, 2, 3, 5, 8}) {
     for (const VariablePairs& pairs : {VariablePairs(), in_place}) {
       SCOPED_TRACE(StrCat(ranks, " ranks, in place: ", !pairs.empty()));
       std::vector<NamedTensors> inputs;
