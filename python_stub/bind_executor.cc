@@ -303,8 +303,8 @@ void BindTheExecutor(py::module_& module) {
              return std::make_shared<PythonExecutor>(Place::FromName(place), std::move(scope));
            }),
            py::arg("place") = PlaceName(Place::Default()), py::arg("scope") = py::none(),
-           "Makes a scope of its own if none is given. Raises an Error for a place that this build "
-           "or machine lacks.")
+           "`place` is cpu, cuda, or cuda:1 for the second of several devices. Makes a scope of its "
+           "own if none is given. Raises an Error for a place that this build or machine lacks.")
       .def_property_readonly("scope", [](const PythonExecutor& self) { return self.scope; })
       .def_property_readonly(
           "place", [](const PythonExecutor& self) { return PlaceName(self.executor.place()); })

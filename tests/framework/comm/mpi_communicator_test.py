@@ -82,6 +82,9 @@ class Fails(unittest.TestCase):
                           r"error: rank [02] \(host .+\) has waited 1 s for other ranks in the case sum_without\n",
                           time_limit=1)
 
+    def test_rank_that_is_stopped(self):
+        self.assert_fails("stop", r"error: rank [02] \(host .+\) has waited 2 s for rank 1 in the case stop\n", time_limit=2)
+
     def test_abort(self):
         self.assert_fails("abort", r"(?m)^rank 1 \(host .+\): the disk is full$")
 

@@ -116,9 +116,9 @@ TEST(Pipeline, RefusesUnknownNames) {
     return ErrorText([&] { PlanPassesRun(options); });
   };
   EXPECT_THAT(message({.skip = {"dead_cod"}}), HasSubstr("no pass \"dead_cod\" to skip"));
-  EXPECT_THAT(
-      message({.also = {"dead_cod"}}),
-      HasSubstr("no pass \"dead_cod\" to run as well; there are: fuse_optimizer, merge_optimizer"));
+  EXPECT_THAT(message({.also = {"dead_cod"}}),
+              HasSubstr("no pass \"dead_cod\" to run as well; there are: data_parallel, "
+                        "bucket_gradients, fuse_optimizer"));
 }
 
 TEST(Pipeline, IsChangedByATextOfNames) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "memory/places.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -138,7 +140,7 @@ class PlacedUpdate {
  public:
   PlacedUpdate(const OpRegistry& registry, const std::string& type,
                const std::vector<Parameter>& parameters, Precision precision, int64_t offset = 0,
-               Place place = Place::Cuda())
+               Place place = CudaPlace())
       : PlacedUpdate(registry, CaseOf(registry.Get(type), parameters, precision), offset, place) {}
 
   PlacedUpdate(const OpRegistry& registry, const OpCase& op_case, int64_t offset, Place place)
@@ -245,7 +247,7 @@ class PlacedUpdate {
     return placed;
   }
 
-  const std::unique_ptr<DeviceStream> stream_ = DeviceOf(Place::Cuda()).MakeStream();
+  const std::unique_ptr<DeviceStream> stream_ = DeviceOf(CudaPlace()).MakeStream();
   const OpDef& def_;
   Op op_;
   NamedTensors inputs_;
@@ -269,6 +271,7 @@ class UpdateOnCuda : public testing::Test {
  protected:
   void SetUp() override {
     if (!HasCudaDevice()) GTEST_SKIP() << "no device";
+    use_.emplace(&DeviceOf(CudaPlace()));
     RegisterOptimizerOps(registry_);
     for (const std::string& type : registry_.Types()) {
       if (!registry_.Get(type).update.has_value()) continue;
@@ -292,6 +295,7 @@ class UpdateOnCuda : public testing::Test {
     }
   }
 
+  std::optional<DeviceUse> use_;
   OpRegistry registry_;
   std::vector<std::string> types_;
 };
@@ -324,8 +328,8 @@ TEST_F(UpdateOnCuda, AddressesChangeNoBitOfASparseUpdate) {
       }
       const Array slots = In(precision.grad, Uniform({5, width}, 1, 0.25, 0.75));
       op_case.inputs["Grad"] = {SelectedRows(slots, {3, 0, 3, -1, 8}, kRows)};
-      PlacedUpdate aligned(registry_, op_case, 0, Place::Cuda());
-      PlacedUpdate odd(registry_, op_case, 4, Place::Cuda());
+      PlacedUpdate aligned(registry_, op_case, 0, CudaPlace());
+      PlacedUpdate odd(registry_, op_case, 4, CudaPlace());
       aligned.Run();
       odd.Run();
       EXPECT_EQ(aligned.Values(), odd.Values()) << type << ", width " << width;
