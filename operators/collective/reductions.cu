@@ -85,7 +85,7 @@ class CudaReducer final : public Reducer {
   }
 };
 
-template <typename... Ts, typename Prepare>
+template <typename Prepare>
 void AddReducingKernels(OpRegistry& registry, const char* type, const Prepare& prepare) {
   AddCudaKernels<float, double, int32_t, int64_t, Float16, BFloat16>(
       registry, type, [=]<typename T>(PrepareContext& context) { return prepare(context); });
