@@ -1,6 +1,4 @@
 // Programs that data_parallel refuses, and its counts; rewrites/data_parallel.txt has the rewrites.
-#include "framework/transpiler/data_parallel_pass.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
+#include "framework/transpiler/data_parallel_pass.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
