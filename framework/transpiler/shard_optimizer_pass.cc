@@ -1,9 +1,12 @@
+// First finds the updates to share, and the sums over the ranks that nothing but these updates
+// reads. Then rewrites from the last op to the first, so that positions stay valid.
 #include "framework/transpiler/shard_optimizer_pass.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,34 +22,17 @@
 #include "framework/ir/shard_name.h"
 #include "framework/op/update_part.h"
 #include "framework/transpiler/name_list.h"
+#include "framework/transpiler/update_groups.h"
 
 namespace skiff {
 namespace {
 
-// Returns where the part of each rank begins, as an index in `begins`, and at the end the number of
-// parameters. `begins`: the elements before each parameter, and at the end all of them.
-std::vector<int64_t> CutAtParameters(const std::vector<int64_t>& begins, int64_t ranks) {
-  std::vector<int64_t> cuts;
-  for (int64_t rank = 0; rank <= ranks; ++rank) {
-    const int64_t ideal = begins.back() * rank / ranks;
-    const auto nearest = std::ranges::min_element(
-        begins, {}, [&](int64_t begin) { return std::max(begin - ideal, ideal - begin); });
-    cuts.push_back(nearest - begins.begin());
-  }
-  return cuts;
-}
-
-// Returns where the part of each rank begins, as an element, and at the end the number of elements.
-std::vector<int64_t> CutAtElements(const std::vector<int64_t>& begins, int64_t ranks) {
-  std::vector<int64_t> cuts;
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    const int64_t ideal = begins.back() * rank / ranks;
-    const int64_t begin = *(std::ranges::upper_bound(begins, ideal) - 1);
-    cuts.push_back(ideal - (ideal - begin) % kPieceAlignment);
-  }
-  cuts.push_back(begins.back());
-  return cuts;
-}
+// Parameters of an update that are updated together, in this order.
+struct Group {
+  std::vector<size_t> members;  // places in the lists of the update
+  std::vector<int64_t> parts;   // of the ranks, as CutIntoParts gives them
+  bool takes_part_of_sum = false;
+};
 
 class Sharding {
  public:
@@ -57,7 +43,12 @@ class Sharding {
 
   PassReport Run() {
     CountUses();
-    for (size_t i = root_.ops().size(); i-- > 0;) Share(i);
+    for (size_t i = 0; i < root_.ops().size(); ++i) FindUpdate(i);
+    for (size_t i = 0; i < root_.ops().size(); ++i) FindSum(i);
+    for (size_t i = root_.ops().size(); i-- > 0;) {
+      if (scattered_.contains(i)) ScatterSum(i);
+      if (shared_.contains(i)) Share(i);
+    }
     return {.pass = {}, .changes = states_, .summary = Summary()};
   }
 
@@ -66,6 +57,11 @@ class Sharding {
     StaticText input;
     StaticText output;
   };
+  // A parameter of an update.
+  struct Member {
+    size_t update = 0;
+    size_t index = 0;
+  };
 
   void CountUses() {
     for (size_t i = 0; i < root_.ops().size(); ++i) {
@@ -73,28 +69,26 @@ class Sharding {
     }
   }
 
-  // Shares the op, if it is an update that can be shared, and inserts the ops after it.
-  void Share(size_t position) {
-    Op& op = *root_.ops()[position];
+  const OpDef& DefOf(const Op& op) const { return registry_.Get(op.type); }
+
+  bool NeedsWhole(size_t update) const {
+    return DefOf(*root_.ops()[update]).FindAttr(kPartAttr) == nullptr;
+  }
+
+  void FindUpdate(size_t position) {
+    const Op& op = *root_.ops()[position];
     const OpDef* def = registry_.Find(op.type);
     if (def == nullptr || def->FindAttr(kShardedAttr) == nullptr) return;
+    const std::vector<std::string>& parameters = op.Input("Param");
     const std::string reason = WhyWhole(*def, op);
     if (!reason.empty()) {
-      const std::vector<std::string>& names = op.Input("Param");
-      left_[reason].insert(left_[reason].end(), names.begin(), names.end());
+      left_[reason].insert(left_[reason].end(), parameters.begin(), parameters.end());
       return;
     }
-    const std::vector<int64_t> parts = SetPart(*def, &op);
-    std::vector<List> whole;
-    for (const List& list : WrittenLists(*def, op)) {
-      if (IsOwn(op, list)) {
-        MakeShard(list, parts, &op);
-      } else {
-        whole.push_back(list);
-      }
-    }
-    for (const List& list : whole) {
-      root_.InsertOp(position + 1, GatherOf(op, op.Output(list.output), parts));
+    shared_.insert(position);
+    if (!MaySplit(*def, op)) return;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      members_[op.Input("Grad")[i]] = {.update = position, .index = i};
     }
   }
 
@@ -124,11 +118,20 @@ class Sharding {
     });
   }
 
+  // Returns whether the update of some of the parameters needs no other inputs than the lists and
+  // what all parameters share.
+  static bool MaySplit(const OpDef& def, const Op& op) {
+    return std::ranges::all_of(def.inputs, [&](const SlotDef& slot) {
+      return IsOneOf(slot.name, def.update->lists) || op.Input(slot.name).size() < 2;
+    });
+  }
+
   // Returns the lists of arrays of the parameters' shapes that the op updates.
   static std::vector<List> WrittenLists(const OpDef& def, const Op& op) {
     std::vector<List> lists;
     for (const auto& [input, output] : def.in_place) {
-      const bool is_list = IsOneOf(input, def.update->lists) && !IsOneOf(input, def.update->scalars);
+      const bool is_list =
+          IsOneOf(input, def.update->lists) && !IsOneOf(input, def.update->scalars);
       if (is_list && !op.Input(input).empty()) lists.push_back({input, output});
     }
     return lists;
@@ -142,26 +145,134 @@ class Sharding {
     });
   }
 
-  // Sets the part of this rank. Returns the elements at which the parts of all ranks begin, and
-  // their number.
-  std::vector<int64_t> SetPart(const OpDef& def, Op* op) const {
+  // Notes the op if it sums gradients over the ranks that nothing reads but shared updates. Their
+  // parameters are then cut where the sum is cut, so that each rank needs only its part of the sum.
+  void FindSum(size_t position) {
+    const Op& op = *root_.ops()[position];
+    const bool is_sum = op.type == "c_allreduce_sum" || op.type == "c_allreduce_list";
+    if (!is_sum || !op.Input("Skip").empty()) return;
+    const std::vector<std::string>& sums = op.Output("Out");
+    bool whole = false;
+    for (const std::string& name : sums) {
+      const auto member = members_.find(name);
+      const Var& var = *root_.GetVar(name);
+      if (member == members_.end() || var.persistable || uses_.at(&var) != 2) return;
+      whole = whole || NeedsWhole(member->second.update);
+    }
+    const std::vector<int64_t> begins = BeginsOf(sums);
+    const std::vector<int64_t>& parts = scattered_[position] =
+        CutIntoParts(begins, whole, world_.size);
+    std::map<size_t, Group> groups;  // by update
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const Member& member = members_.at(sums[i]);
+      Group& group = groups[member.update];
+      group.takes_part_of_sum = true;
+      group.parts.resize(parts.size());
+      group.members.push_back(member.index);
+      for (size_t rank = 0; rank < parts.size(); ++rank) {
+        group.parts[rank] += std::clamp(parts[rank], begins[i], begins[i + 1]) - begins[i];
+      }
+    }
+    for (auto& [update, group] : groups) groups_[update].push_back(std::move(group));
+  }
+
+  // Returns the elements before each tensor, and at the end all of them.
+  std::vector<int64_t> BeginsOf(const std::vector<std::string>& names) const {
     std::vector<int64_t> begins = {0};
-    for (const std::string& name : op->Input("Param")) {
+    for (const std::string& name : names) {
       begins.push_back(begins.back() + ElementCount(root_.GetVar(name)->dims));
     }
-    const auto rank = static_cast<size_t>(world_.rank);
-    const auto set = [&](const char* attr, const std::vector<int64_t>& cuts) {
-      op->SetAttr(attr, std::vector<int64_t>{cuts[rank], cuts[rank + 1]});
-    };
-    if (def.FindAttr(kPartAttr) != nullptr) {
-      const std::vector<int64_t> cuts = CutAtElements(begins, world_.size);
-      set(kPartAttr, cuts);
-      return cuts;
+    return begins;
+  }
+
+  // Makes the sum one that gives each rank its part. Its results get other names: nobody is to take
+  // them for whole sums.
+  void ScatterSum(size_t position) {
+    Op& op = *root_.ops()[position];
+    op.type = "c_reduce_scatter_list";
+    op.attrs.erase("order");
+    op.SetAttr("parts", scattered_.at(position));
+    std::vector<std::string> parts;
+    for (const std::string& name : op.Output("Out")) {
+      parts.push_back(PartName(name));
+      Var part = *root_.GetVar(name);
+      part.name = parts.back();
+      root_.RemoveVar(name);
+      root_.CreateVar(std::move(part));
     }
-    std::vector<int64_t> cuts = CutAtParameters(begins, world_.size);
-    set(kParameterPartAttr, cuts);
-    for (int64_t& cut : cuts) cut = begins[static_cast<size_t>(cut)];
-    return cuts;
+    op.SetOutput("Out", std::move(parts));
+    ++sums_;
+  }
+
+  static std::string PartName(const std::string& sum) { return sum + "@PART"; }
+
+  // Replaces an update by one for each group, and the gathers of what other ranks need.
+  void Share(size_t position) {
+    const Op update = *root_.ops()[position];
+    root_.RemoveOps(position, position + 1);
+    size_t next = position;
+    for (const Group& group : GroupsOf(position, update)) {
+      Op part = PartOf(update, group);
+      if (next > position) part.id = -1;
+      std::vector<Op> gathers;
+      for (const List& list : WrittenLists(DefOf(part), part)) {
+        if (IsOwn(part, list)) {
+          MakeShard(list, group.parts, &part);
+        } else {
+          gathers.push_back(GatherOf(part, list, group.parts));
+        }
+      }
+      root_.InsertOp(next++, std::move(part));
+      for (Op& gather : gathers) root_.InsertOp(next++, std::move(gather));
+    }
+  }
+
+  // Returns the groups of the sums, and a group of the other parameters.
+  std::vector<Group> GroupsOf(size_t position, const Op& update) {
+    std::vector<Group> groups = groups_[position];
+    std::vector<bool> is_member(update.Input("Param").size(), false);
+    for (const Group& group : groups) {
+      for (const size_t member : group.members) is_member[member] = true;
+    }
+    Group others;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < is_member.size(); ++i) {
+      if (is_member[i]) continue;
+      others.members.push_back(i);
+      names.push_back(update.Input("Param")[i]);
+    }
+    if (names.empty()) return groups;
+    const std::vector<int64_t> begins = BeginsOf(names);
+    others.parts = CutIntoParts(begins, DefOf(update).FindAttr(kPartAttr) == nullptr, world_.size);
+    groups.push_back(std::move(others));
+    return groups;
+  }
+
+  // Returns the update of this rank's part of the group.
+  Op PartOf(const Op& update, const Group& group) const {
+    const OpDef& def = DefOf(update);
+    Op part = UpdateOfSome(def, update, group.members);
+    if (group.takes_part_of_sum) {
+      std::vector<std::string> gradients = part.Input("Grad");
+      for (std::string& name : gradients) name = PartName(name);
+      part.SetInput("Grad", std::move(gradients));
+    }
+    SetPart(def, group.parts, &part);
+    return part;
+  }
+
+  void SetPart(const OpDef& def, const std::vector<int64_t>& parts, Op* op) const {
+    const auto rank = static_cast<size_t>(world_.rank);
+    if (def.FindAttr(kPartAttr) != nullptr) {
+      op->SetAttr(kPartAttr, std::vector<int64_t>{parts[rank], parts[rank + 1]});
+      return;
+    }
+    const std::vector<int64_t> begins = BeginsOf(op->Input("Param"));
+    const auto place = [&](int64_t element) {
+      return std::ranges::lower_bound(begins, element) - begins.begin();
+    };
+    op->SetAttr(kParameterPartAttr,
+                std::vector<int64_t>{place(parts[rank]), place(parts[rank + 1])});
   }
 
   // Replaces the list by this rank's shard.
@@ -199,8 +310,8 @@ class Sharding {
     return StrCat(names[0], kShardMark, Crc32Text(Crc32(0, text.data(), std::ssize(text))));
   }
 
-  static Op GatherOf(const Op& update, const std::vector<std::string>& names,
-                     const std::vector<int64_t>& parts) {
+  static Op GatherOf(const Op& update, const List& list, const std::vector<int64_t>& parts) {
+    const std::vector<std::string>& names = update.Output(list.output);
     Op gather("c_all_gather_list");
     gather.SetInput("X", names).SetOutput("Out", names);
     gather.SetAttr("parts", parts).SetAttr(kOpRoleAttr, kRoleOptimize);
@@ -209,8 +320,8 @@ class Sharding {
   }
 
   std::string Summary() const {
-    std::string summary =
-        StrCat(states_, " states in shards, ", shard_bytes_, " of ", whole_bytes_, " bytes");
+    std::string summary = StrCat(states_, " states in shards, ", shard_bytes_, " of ", whole_bytes_,
+                                 " bytes; parts of ", sums_, " sums");
     std::vector<std::string> left;
     for (const auto& [reason, names] : left_) {
       left.push_back(StrCat(FewNames(names), " (", reason, ")"));
@@ -222,9 +333,14 @@ class Sharding {
   const OpRegistry& registry_;
   const World& world_;
   Block& root_;
-  std::unordered_map<const Var*, int64_t> uses_;  // how many ops use a variable
+  std::unordered_map<const Var*, int64_t> uses_;      // how many ops use a variable
+  std::set<size_t> shared_;                           // the updates that are shared
+  std::map<std::string, Member> members_;             // of updates that may be split, by gradient
+  std::map<size_t, std::vector<int64_t>> scattered_;  // sums, with their parts
+  std::map<size_t, std::vector<Group>> groups_;       // of updates, by sums
   std::map<std::string, std::vector<std::string>> left_;  // parameters, by what keeps them whole
   int64_t states_ = 0;
+  int64_t sums_ = 0;
   int64_t shard_bytes_ = 0;
   int64_t whole_bytes_ = 0;
 };

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/arguments.h"
 #include "operators/collective/kernels/array_list.h"
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/collective/kernels/messages.h"
 #include "operators/collective/kernels/scratch.h"
+#include "operators/collective/kernels/slice_gather.h"
 #include "operators/common/all_dtypes.h"
 #include "operators/common/memory_mover.h"
 
@@ -27,27 +27,6 @@ constexpr const char* kType = "c_all_gather_list";
 
 // The regions of scratch memory: for slices of other ranks, and for this rank's.
 enum Region { kReceived, kOwn };
-
-// Returns the elements of all tensors, or -1 if a shape isn't known.
-int64_t AllElements(const OpContext& context) {
-  int64_t count = 0;
-  for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    const Shape& shape = context.Input("X", i).shape;
-    if (!shape.is_known()) return -1;
-    count = AddCounts(count, shape.element_count());
-  }
-  return count;
-}
-
-void CheckParts(const OpContext& context) {
-  const auto& parts = context.Attr<std::vector<int64_t>>("parts");
-  const int64_t all = AllElements(context);
-  const bool fits = parts.size() >= 2 && parts.front() == 0 && std::ranges::is_sorted(parts) &&
-                    (all < 0 || parts.back() == all);
-  SKIFF_ENFORCE(fits, kInvalidArgument, kType, ": parts = [", Join(parts, ", "),
-                "], expected where the part of each rank begins, in ascending order from 0, and ",
-                all < 0 ? "the number of elements" : StrCat(all, ", the number of elements"));
-}
 
 void Infer(OpContext& context) {
   const DType dtype = context.Input("X").dtype;
@@ -88,11 +67,6 @@ class AllGatherList final : public Kernel {
   }
 
  private:
-  struct Slice {
-    int64_t begin = 0;
-    int64_t count = 0;
-  };
-
   int64_t LargestPart() const {
     int64_t largest = 0;
     for (size_t r = 0; r + 1 < parts_.size(); ++r) {
@@ -101,38 +75,18 @@ class AllGatherList final : public Kernel {
     return largest;
   }
 
-  // Returns elements [begin, begin + piece) of the part of a rank, as far as it has them.
-  Slice SliceOf(int32_t rank, int64_t begin, int64_t piece) const {
-    const int64_t first = parts_[static_cast<size_t>(rank)] + begin;
-    const int64_t rest = parts_[static_cast<size_t>(rank) + 1] - first;
-    return {first, std::clamp(rest, int64_t{0}, piece)};
-  }
-
+  // Gathers elements [begin, begin + piece) of each part, as far as the part has them.
   void Gather(const KernelContext& run, int64_t begin, int64_t piece) {
-    const World& world = WorldOf(run);
-    const int64_t element_bytes = SizeOf(out_.dtype());
-    const auto for_each_other = [&](const auto& visit) {
-      auto* scratch = static_cast<std::byte*>(scratch_.Region(run, kReceived));
-      for (int32_t rank = 0; rank < world.size; ++rank) {
-        if (rank == world.rank) continue;
-        const Slice slice = SliceOf(rank, begin, piece);
-        visit(rank, slice, out_.Find(slice.begin, slice.count), scratch);
-        scratch += slice.count * element_bytes;
-      }
-    };
-    const Slice own = SliceOf(world.rank, begin, piece);
-    const void* sent = FindOrCollect(run, own);
-    for_each_other([&](int32_t rank, const Slice& slice, void* place, void* scratch) {
-      messages_.Send(rank, sent, own.count * element_bytes);
-      messages_.Receive(rank, place != nullptr ? place : scratch, slice.count * element_bytes);
-    });
-    messages_.Exchange(run);
-    for_each_other([&](int32_t, const Slice& slice, void* place, void* scratch) {
-      if (place == nullptr) out_.CopyFrom(run, scratch, slice.begin, slice.count);
-    });
+    slices_.clear();
+    for (size_t r = 0; r + 1 < parts_.size(); ++r) {
+      const int64_t first = parts_[r] + begin;
+      slices_.push_back({first, std::clamp(parts_[r + 1] - first, int64_t{0}, piece)});
+    }
+    const void* own = FindOrCollect(run, slices_[static_cast<size_t>(WorldOf(run).rank)]);
+    GatherSlices(run, slices_, own, scratch_.Region(run, kReceived), &messages_, &out_);
   }
 
-  const void* FindOrCollect(const KernelContext& run, const Slice& slice) {
+  const void* FindOrCollect(const KernelContext& run, const ListSlice& slice) {
     const std::byte* found = out_.Find(slice.begin, slice.count);
     if (found != nullptr || slice.count == 0) return found;
     void* collected = scratch_.Region(run, kOwn);
@@ -144,6 +98,7 @@ class AllGatherList final : public Kernel {
   OutArrays out_;
   Scratch scratch_;
   Messages messages_;
+  std::vector<ListSlice> slices_;  // by rank
   std::vector<In<>> inputs_;
   std::vector<Out<>> outputs_;
 };
@@ -161,10 +116,7 @@ void RegisterCAllGatherList(OpRegistry& registry) {
                  .duplicable = true}};
   def.outputs = {{.name = "Out", .doc = "Like X.", .duplicable = true}};
   def.attrs = RingAttrs();
-  def.attrs.push_back({.name = "parts",
-                       .type = AttrType::kLongs,
-                       .doc = "Where the part of each rank begins, and the number of all elements. "
-                              "A run with other ranks is an Error."});
+  def.attrs.push_back(PartsAttr());
   def.infer = Infer;
   def.precision = Precision::kNone;
   def.no_gradient_reason = "ops between ranks are not differentiated";
