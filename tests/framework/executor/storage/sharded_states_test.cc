@@ -37,7 +37,7 @@ std::unique_ptr<Program> ProgramOf(int32_t rank) {
              kShardElements[rank], "] persistable\n", "  var rate float32 [1] persistable\n",
              "  {ParamOut: [w, b], VelocityOut: [v@SHARD@1]} = merged_momentum(Param: [w, b], ",
              "Grad: [gw, gb], Velocity: [v@SHARD@1], LearningRate: [rate]) ",
-             "{mu = 0.9f, part = longs [", kCuts[rank], ", ", kCuts[rank + 1], "], ",
+             "{mu = 0.9, part = longs [", kCuts[rank], ", ", kCuts[rank + 1], "], ",
              "sharded = strings [\"Velocity\"], shard_of = strings [\"w_v\", \"b_v\"]}\n} }\n"));
 }
 
