@@ -120,8 +120,7 @@ void Gather(const ShardedList& list, const Tensor& shard, Communicator* communic
     pieces.push_back(PiecesOf(list.counts, part[0], part[1]));
     if (rank == 0) continue;
     Tensor& received = shards.emplace_back(Shape({ShardElements(pieces.back())}), shard.dtype());
-    messages.push_back(
-        {.from = rank, .data = received.raw_data(), .bytes = received.byte_count()});
+    messages.push_back({.from = rank, .data = received.raw_data(), .bytes = received.byte_count()});
   }
   communicator->Exchange({}, messages, nullptr);
   for (size_t i = 0; i < list.states.size(); ++i) {

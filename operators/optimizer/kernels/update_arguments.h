@@ -59,7 +59,7 @@ struct UpdateArguments {
   // Whether a shard has the arrays of all parameters: of a state; of `params`.
   std::vector<bool> sharded_states;
   bool has_sharded_params = false;
-  std::vector<int> rates;                 // for all parameters, or per parameter
+  std::vector<int> rates;  // for all parameters, or per parameter
   std::vector<Number> numbers;
   std::vector<Scalar> scalars;
   int skip = -1;
@@ -67,7 +67,7 @@ struct UpdateArguments {
   // By parameter: the elements that the op updates, and their number.
   std::vector<PartPiece> pieces;
   std::vector<int64_t> counts;
-  bool has_part = false;  // whether there may be other elements
+  bool has_part = false;         // whether there may be other elements
   DType half = DType::kFloat32;  // with multi_precision: the dtype of Param
   bool has_half_grads = false;   // whether gradients have that dtype, too
 };

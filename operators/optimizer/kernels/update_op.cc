@@ -130,9 +130,9 @@ void CheckPart(const OpContext& context, const UpdateOp& op) {
   for (const std::string& slot : context.Attr<std::vector<std::string>>(kShardedAttr)) {
     SKIFF_ENFORCE(has_part, kInvalidArgument, type, ": ", slot,
                   " is sharded, and no attribute gives the part that the op updates");
-    SKIFF_ENFORCE(slot == "MasterParam" || std::ranges::count(op.states, slot, [](const auto& s) {
-                    return std::string(s.input);
-                  }) > 0,
+    SKIFF_ENFORCE(slot == "MasterParam" ||
+                      std::ranges::count(op.states, slot,
+                                         [](const auto& s) { return std::string(s.input); }) > 0,
                   kInvalidArgument, type, ": ", kShardedAttr, " names \"", slot,
                   "\", expected MasterParam or a state of the parameters' shapes");
   }
@@ -143,8 +143,8 @@ void CheckShard(const OpContext& context, std::string_view slot, DType dtype) {
   const std::string& type = context.op().type;
   SKIFF_ENFORCE(context.InputCount(slot) == 1, kInvalidArgument, type, ": ", slot, " has ",
                 context.InputCount(slot), " arguments, expected one, a shard");
-  const std::vector<int64_t> dims = {
-      ShapesAreKnown(context) ? ShardElements(PiecesOf(context)) : -1};
+  const std::vector<int64_t> dims = {ShapesAreKnown(context) ? ShardElements(PiecesOf(context))
+                                                             : -1};
   const TensorMeta& found = context.Input(slot);
   SKIFF_ENFORCE(DimsAgree(found.dense_shape().dims(), dims) && found.dtype == dtype,
                 kInvalidArgument, type, ": ", slot, " is ", found.dtype, " ", found.dense_shape(),
@@ -238,12 +238,13 @@ std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own, bool needs_norms) {
            ChoiceAttr("regularization_method", "", {"", "l1_decay", "l2_decay"},
                       "The term added to the gradient. \"l2_decay\": regularization_coeff * Param; "
                       "\"l1_decay\": regularization_coeff * sign(Param)."),
-           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."), IsFlatAttr(),
+           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."),
+           IsFlatAttr(),
            PartAttr(needs_norms),
            {.name = kShardedAttr,
-            .type = AttrType::kStrings,
-            .default_value = std::vector<std::string>{},
-            .doc = "The slots of lists that have one argument, a shard: only the part."}}) {
+           .type = AttrType::kStrings,
+           .default_value = std::vector<std::string>{},
+           .doc = "The slots of lists that have one argument, a shard: only the part."}}) {
     if (std::ranges::count(attrs, attr.name, &AttrDef::name) > 0) continue;
     attrs.push_back(std::move(attr));
   }
