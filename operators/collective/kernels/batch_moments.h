@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/op/kernel.h"
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/collective/kernels/messages.h"
@@ -55,7 +56,7 @@ class MomentsExchange {
   MomentsExchange(PrepareContext& context, int64_t channels)
       : channels_(channels),
         own_(context.RequestWorkspace(channels * static_cast<int64_t>(sizeof(BatchMoments)))),
-        scratch_(context, channels, sizeof(BatchMoments), 1) {}
+        scratch_(context, kMaxElementCount, sizeof(BatchMoments), 1) {}
 
   // Returns where the kernel collects the moments of this rank, a BatchMoments for each channel.
   BatchMoments* Own(const KernelContext& run) const {
