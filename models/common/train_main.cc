@@ -15,6 +15,7 @@
 #include "framework/base/parallel.h"
 #include "framework/comm/launched_ranks.h"
 #include "framework/comm/nccl_communicator.h"
+#include "framework/comm/rank_resources.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file_contents.h"
