@@ -1,5 +1,6 @@
 """Ranks that mpirun starts, each with a Python of its own: what skiff.distributed says, trainings, failures."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,7 @@ class Works(InAFolder):
 
     def test_ranks_know_their_place(self):
         output = self.output("place", "gather", "devices", ranks=3)
-        self.assertEqual(sorted(output.splitlines()), [f"rank {i} of 3" for i in range(3)])
+        self.assertEqual(sorted(re.findall(r"rank \d of \d", output)), [f"rank {i} of 3" for i in range(3)])
 
     def test_ranks_share_batches(self):
         self.output("batches")
@@ -80,37 +81,38 @@ class Fails(InAFolder):
         status, output = run(case)
         self.assertNotEqual(status, 0, output)
         for message in messages:
-            self.assertRegex(output, "(?m)" + message)
+            # Anywhere: mpirun mixes the lines of several streams.
+            self.assertRegex(output, message)
 
     def test_exception(self):
         self.assert_fails("raise_in_a_loop", messages=[
-            "^three steps$", "^Traceback ", r"^rank 1 \(host .+\): ZeroDivisionError: after three steps$"])
+            "three steps", "Traceback ", r"rank 1 \(host .+\): ZeroDivisionError: after three steps"])
 
     def test_exception_in_a_reader(self):
         self.assert_fails("raise_in_a_reader=" + self.folder, messages=[
-            r"^rank 1 \(host .+\): step 4: ZeroDivisionError: in batch 5$"])
+            r"rank 1 \(host .+\): step 4: ZeroDivisionError: in batch 5"])
 
     def test_exit(self):
         self.assert_fails("exit_with_status=3", messages=[
-            r"^rank 1 \(host .+\): exits before all ranks have ended$"])
+            r"rank 1 \(host .+\): exits before all ranks have ended"])
 
     def test_thread_that_others_wait_for(self):
-        self.assert_fails("leave_a_thread", messages=[r"^rank 1 \(host .+\): exits before all ranks have ended$"])
+        self.assert_fails("leave_a_thread", messages=[r"rank 1 \(host .+\): exits before all ranks have ended"])
 
     def test_rank_that_hangs(self):
         self.assert_fails("hang", messages=[
-            r"^rank 0 \(host .+\): skiff.errors.IoError: rank 0 \(host .+\) has waited 1 s for rank 1$"])
+            r"rank 0 \(host .+\): skiff.errors.IoError: rank 0 \(host .+\) has waited 1 s for rank 1"])
 
     def test_abort(self):
-        self.assert_fails("abort", messages=["^some words$", r"^rank 1 \(host .+\): the disk is full$"])
+        self.assert_fails("abort", messages=["some words", r"rank 1 \(host .+\): the disk is full"])
 
     def test_other_weights(self):
         self.assert_fails("begin_with_other_weights", messages=[
-            r"FailedPreconditionError: rank 1 \(host .+\): the hash of fc_1.b_0 is \w{16}, rank 0: \w{16}$"])
+            r"FailedPreconditionError: rank 1 \(host .+\): the hash of fc_1.b_0 is \w{16}, rank 0: \w{16}"])
 
     def test_step_after_an_error(self):
         self.assert_fails("go_on_after_an_error", messages=[
-            r"^rank 1 .*FailedPreconditionError: earlier work with the other ranks has failed"])
+            r"rank 1 .*FailedPreconditionError: earlier work with the other ranks has failed"])
 
 
 if __name__ == "__main__":
