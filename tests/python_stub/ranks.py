@@ -118,14 +118,20 @@ def loop(merged_steps="1", **options):
     step, loss, executor, main = compiled(int(merged_steps), **options)
     reader = skiff.ShardedReader(whole_reader(shuffle=True))
     losses = [step.run(batch, [loss])[0].item() for epoch in (0, 1) for batch in reader.epoch(epoch)]
-    names = main.parameters + [name + "_velocity_0" for name in main.parameters]
-    found = skiff.weights_hash(executor.scope, names)
+    found = skiff.weights_hash(executor.scope, main.parameters)
     check(distributed.all_gather(found) == [found] * distributed.world_size())
-    say(sum(len(own) for own in distributed.all_gather(losses)), "losses, weights", found)
+    losses, whole = sum(distributed.all_gather(losses), []), step.gather_scope()
+    if distributed.is_main():
+        states = [name + "_velocity_0" for name in main.parameters]
+        print(len(losses), "losses, weights", skiff.weights_hash(whole, main.parameters + states))
 
 
 def loop_of_small_buckets():
     loop(reduction="ranks", bucket_bytes=1, overlap="on")
+
+
+def loop_of_shards():
+    loop(shard_optimizer=True, passes="+merge_optimizer")
 
 
 def fast_sums():

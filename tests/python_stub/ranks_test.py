@@ -53,8 +53,8 @@ class Works(InAFolder):
         merged, other = run_alone("loop=2", "loop=1").splitlines()
         self.assertRegex(merged, r"^18 losses, weights \w{16}$")
         self.assertNotEqual(merged, other)
-        output = self.output("loop", "loop_of_small_buckets", "fast_sums", "evaluation_of_one_rank")
-        self.assertEqual(output.splitlines(), [merged] * 2)
+        output = self.output("loop", "loop_of_small_buckets", "loop_of_shards", "fast_sums", "evaluation_of_one_rank")
+        self.assertEqual(output.splitlines(), [merged] * 3)
 
     def test_trainer_has_the_bits_of_merged_gradients(self):
         alone = run_alone("train=" + self.folder + "/alone").splitlines()
