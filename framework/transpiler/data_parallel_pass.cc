@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,7 @@ class Ranks {
         root_(*program->root()) {}
 
   PassReport Run() {
+    NoteOps();
     FindGradients();
     if (gradients_.empty()) return Report();
     for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
@@ -51,6 +53,18 @@ class Ranks {
             .changes = static_cast<int64_t>(gradients_.size()),
             .summary = StrCat(gradients_.size(), " gradients summed over the ranks, ", statistics_,
                               " running statistics shared")};
+  }
+
+  // Notes the last op that writes a variable and isn't an optimizer's, and the ops that accumulate.
+  void NoteOps() {
+    for (size_t i = 0; i < root_.ops().size(); ++i) {
+      const OpDef* def = registry_.Find(root_.ops()[i]->type);
+      if (def != nullptr && def->accumulation.has_value()) accumulations_.push_back(i);
+      if (IsOptimize(*root_.ops()[i])) continue;
+      for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
+        if (use.writes) last_writers_[use.var] = i;
+      }
+    }
   }
 
   // Finds the gradient of each parameter that an op updates, and the op that completes it.
@@ -79,17 +93,12 @@ class Ranks {
     }
   }
 
-  // Returns the last op that writes the variable and isn't an optimizer's.
   size_t LastWriter(const std::string& name) const {
-    const Var* var = root_.GetVar(name);
-    for (size_t i = root_.ops().size(); i-- > 0;) {
-      if (IsOptimize(*root_.ops()[i])) continue;
-      for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
-        if (use.var == var && use.writes) return i;
-      }
-    }
-    Throw(ErrorCode::kUnimplemented, "the gradient \"", name,
-          "\", which is to be summed over ranks, is written by no op that isn't an optimizer's");
+    const auto found = last_writers_.find(root_.GetVar(name));
+    SKIFF_ENFORCE(found != last_writers_.end(), kUnimplemented, "the gradient \"", name,
+                  "\", which is to be summed over ranks, is written by no op that isn't an "
+                  "optimizer's");
+    return found->second;
   }
 
   void SumGradient(const std::string& name, size_t last_writer) {
@@ -105,11 +114,10 @@ class Ranks {
 
   // Returns the op that adds the gradient to the gradients of other runs.
   std::optional<size_t> AccumulationOf(const std::string& gradient) const {
-    for (size_t i = 0; i < root_.ops().size(); ++i) {
+    for (const size_t i : accumulations_) {
       const Op& op = *root_.ops()[i];
-      const OpDef* def = registry_.Find(op.type);
-      if (def == nullptr || !def->accumulation.has_value()) continue;
-      const std::vector<std::string>& read = op.Input(def->accumulation->gradient);
+      const StaticText& slot = registry_.Get(op.type).accumulation->gradient;
+      const std::vector<std::string>& read = op.Input(slot);
       if (std::ranges::count(read, gradient) > 0 || std::ranges::count(read, Cast(gradient)) > 0) {
         return i;
       }
@@ -297,6 +305,8 @@ class Ranks {
   const std::string order_;
   Program& program_;
   Block& root_;
+  std::unordered_map<const Var*, size_t> last_writers_;
+  std::vector<size_t> accumulations_;
   std::map<std::string, size_t> gradients_;  // and the op that completes each
   std::map<std::pair<std::string, int64_t>, std::string> not_last_;
   std::vector<Insertion> insertions_;
