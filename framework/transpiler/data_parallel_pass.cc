@@ -39,7 +39,7 @@ class Ranks {
   PassReport Run() {
     NoteOps();
     FindGradients();
-    if (gradients_.empty()) return Report();
+    if (!has_updates_) return Report();
     for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
     ShareStatistics();
     Insert();
@@ -88,7 +88,11 @@ class Ranks {
         SKIFF_ENFORCE(found != by_parameter.end(), kUnimplemented, "the update ", op->type,
                       " of parameter \"", parameter,
                       "\": no op_role_var names the gradient, which is to be summed over ranks");
-        gradients_[found->second] = LastWriter(found->second);
+        has_updates_ = true;
+        const size_t last_writer = LastWriter(found->second);
+        // A program that Fleet has transpiled sums the gradient itself.
+        if (IsCollective(last_writer)) continue;
+        gradients_[found->second] = last_writer;
       }
     }
   }
@@ -99,6 +103,11 @@ class Ranks {
                   "\", which is to be summed over ranks, is written by no op that isn't an "
                   "optimizer's");
     return found->second;
+  }
+
+  bool IsCollective(size_t position) const {
+    const OpDef* def = registry_.Find(root_.ops()[position]->type);
+    return def != nullptr && def->collective;
   }
 
   void SumGradient(const std::string& name, size_t last_writer) {
@@ -305,6 +314,7 @@ class Ranks {
   const std::string order_;
   Program& program_;
   Block& root_;
+  bool has_updates_ = false;
   std::unordered_map<const Var*, size_t> last_writers_;
   std::vector<size_t> accumulations_;
   std::map<std::string, size_t> gradients_;  // and the op that completes each

@@ -63,6 +63,14 @@ TEST(DataParallelPass, CountsGradientsAndStatistics) {
   EXPECT_EQ(report.summary, "1 gradients summed over the ranks, 2 running statistics shared");
 }
 
+TEST(DataParallelPass, LeavesGradientsAloneThatFleetHasSummed) {
+  const auto program =
+      ProgramOf(StrCat(kGradient, "{Out: [g]} = c_allreduce_sum(X: [g]) {op_role = 1}", kUpdate));
+  const auto before = program->Clone();
+  EXPECT_EQ(Apply(program.get()).changes, 0);
+  EXPECT_TRUE(*program == *before);
+}
+
 TEST(DataParallelPass, RefusesAnUpdateWithoutAMarkedGradient) {
   EXPECT_THAT(
       Refusal(StrCat("{Out: [g]} = reduce_sum(X: [x]) {dim = ints [0], op_role = 1}", kUpdate)),
