@@ -534,13 +534,14 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model,
 
 // Trains as one of the ranks that a launcher has started, or alone.
 int TrainOnRanks(const std::vector<std::string>& flags, const TrainableModel& model) {
-  const std::shared_ptr<Communicator> ranks =
-      LaunchedRanks({.time_limit = FLAGS_collective_timeout});
+  std::shared_ptr<Communicator> ranks = LaunchedRanks({.time_limit = FLAGS_collective_timeout});
   try {
     return Train(flags, model, ranks);
   } catch (const training::AgreedError&) {
-    // Rank 0 prints it for all.
-    if (WorldOf(ranks.get()).rank == 0) throw;
+    const int32_t rank = WorldOf(ranks.get()).rank;
+    // All ranks end here, so no rank has to end the others. Rank 0 prints the Error for all.
+    ranks.reset();
+    if (rank == 0) throw;
     return 1;
   } catch (const std::exception& error) {
     training::AbortRanks(ranks.get(), error.what());
