@@ -15,6 +15,7 @@
 #include "framework/analysis/rank_differences.h"
 #include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
+#include "framework/comm/gather.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff {
@@ -33,6 +34,7 @@ class Ranks {
   Ranks(const ProgramPassContext& context, Program* program)
       : registry_(context.registry),
         order_(SumOrderName(context.data_parallel.order)),
+        has_ranks_(RankCount(context.data_parallel.communicator.get()) > 1),
         program_(*program),
         root_(*program->root()) {}
 
@@ -43,7 +45,7 @@ class Ranks {
     for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
     ShareStatistics();
     Insert();
-    CheckSameOnAllRanks(registry_, program_);
+    if (has_ranks_) CheckSameOnAllRanks(registry_, program_);
     return Report();
   }
 
@@ -312,6 +314,7 @@ class Ranks {
 
   const OpRegistry& registry_;
   const std::string order_;
+  const bool has_ranks_;
   Program& program_;
   Block& root_;
   bool has_updates_ = false;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/comm/threads_communicator.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 #include "framework/transpiler/data_parallel_pass.h"
@@ -35,7 +36,8 @@ std::unique_ptr<Program> ProgramOf(const std::string& ops) {
 }
 
 PassReport Apply(Program* program) {
-  return DataParallelPass().Apply(DefaultOpRegistry(), program);
+  return DataParallelPass().Apply({DefaultOpRegistry(), {.communicator = MakeThreadRanks(2)[0]}},
+                                  program);
 }
 
 std::string Refusal(const std::string& ops) {
