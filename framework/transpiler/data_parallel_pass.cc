@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "framework/analysis/rank_differences.h"
 #include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
+#include "framework/comm/gather.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff {
@@ -32,16 +34,18 @@ class Ranks {
   Ranks(const ProgramPassContext& context, Program* program)
       : registry_(context.registry),
         order_(SumOrderName(context.data_parallel.order)),
+        has_ranks_(RankCount(context.data_parallel.communicator.get()) > 1),
         program_(*program),
         root_(*program->root()) {}
 
   PassReport Run() {
+    NoteOps();
     FindGradients();
-    if (gradients_.empty()) return Report();
+    if (!has_updates_) return Report();
     for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
     ShareStatistics();
     Insert();
-    CheckSameOnAllRanks(registry_, program_);
+    if (has_ranks_) CheckSameOnAllRanks(registry_, program_);
     return Report();
   }
 
@@ -51,6 +55,18 @@ class Ranks {
             .changes = static_cast<int64_t>(gradients_.size()),
             .summary = StrCat(gradients_.size(), " gradients summed over the ranks, ", statistics_,
                               " running statistics shared")};
+  }
+
+  // Notes the last op that writes a variable and isn't an optimizer's, and the ops that accumulate.
+  void NoteOps() {
+    for (size_t i = 0; i < root_.ops().size(); ++i) {
+      const OpDef* def = registry_.Find(root_.ops()[i]->type);
+      if (def != nullptr && def->accumulation.has_value()) accumulations_.push_back(i);
+      if (IsOptimize(*root_.ops()[i])) continue;
+      for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
+        if (use.writes) last_writers_[use.var] = i;
+      }
+    }
   }
 
   // Finds the gradient of each parameter that an op updates, and the op that completes it.
@@ -74,22 +90,26 @@ class Ranks {
         SKIFF_ENFORCE(found != by_parameter.end(), kUnimplemented, "the update ", op->type,
                       " of parameter \"", parameter,
                       "\": no op_role_var names the gradient, which is to be summed over ranks");
-        gradients_[found->second] = LastWriter(found->second);
+        has_updates_ = true;
+        const size_t last_writer = LastWriter(found->second);
+        // A program that Fleet has transpiled sums the gradient itself.
+        if (IsCollective(last_writer)) continue;
+        gradients_[found->second] = last_writer;
       }
     }
   }
 
-  // Returns the last op that writes the variable and isn't an optimizer's.
   size_t LastWriter(const std::string& name) const {
-    const Var* var = root_.GetVar(name);
-    for (size_t i = root_.ops().size(); i-- > 0;) {
-      if (IsOptimize(*root_.ops()[i])) continue;
-      for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
-        if (use.var == var && use.writes) return i;
-      }
-    }
-    Throw(ErrorCode::kUnimplemented, "the gradient \"", name,
-          "\", which is to be summed over ranks, is written by no op that isn't an optimizer's");
+    const auto found = last_writers_.find(root_.GetVar(name));
+    SKIFF_ENFORCE(found != last_writers_.end(), kUnimplemented, "the gradient \"", name,
+                  "\", which is to be summed over ranks, is written by no op that isn't an "
+                  "optimizer's");
+    return found->second;
+  }
+
+  bool IsCollective(size_t position) const {
+    const OpDef* def = registry_.Find(root_.ops()[position]->type);
+    return def != nullptr && def->collective;
   }
 
   void SumGradient(const std::string& name, size_t last_writer) {
@@ -105,11 +125,10 @@ class Ranks {
 
   // Returns the op that adds the gradient to the gradients of other runs.
   std::optional<size_t> AccumulationOf(const std::string& gradient) const {
-    for (size_t i = 0; i < root_.ops().size(); ++i) {
+    for (const size_t i : accumulations_) {
       const Op& op = *root_.ops()[i];
-      const OpDef* def = registry_.Find(op.type);
-      if (def == nullptr || !def->accumulation.has_value()) continue;
-      const std::vector<std::string>& read = op.Input(def->accumulation->gradient);
+      const StaticText& slot = registry_.Get(op.type).accumulation->gradient;
+      const std::vector<std::string>& read = op.Input(slot);
       if (std::ranges::count(read, gradient) > 0 || std::ranges::count(read, Cast(gradient)) > 0) {
         return i;
       }
@@ -295,8 +314,12 @@ class Ranks {
 
   const OpRegistry& registry_;
   const std::string order_;
+  const bool has_ranks_;
   Program& program_;
   Block& root_;
+  bool has_updates_ = false;
+  std::unordered_map<const Var*, size_t> last_writers_;
+  std::vector<size_t> accumulations_;
   std::map<std::string, size_t> gradients_;  // and the op that completes each
   std::map<std::pair<std::string, int64_t>, std::string> not_last_;
   std::vector<Insertion> insertions_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/comm/threads_communicator.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 #include "framework/transpiler/data_parallel_pass.h"
@@ -35,7 +36,8 @@ std::unique_ptr<Program> ProgramOf(const std::string& ops) {
 }
 
 PassReport Apply(Program* program) {
-  return DataParallelPass().Apply(DefaultOpRegistry(), program);
+  return DataParallelPass().Apply({DefaultOpRegistry(), {.communicator = MakeThreadRanks(2)[0]}},
+                                  program);
 }
 
 std::string Refusal(const std::string& ops) {
@@ -61,6 +63,14 @@ TEST(DataParallelPass, CountsGradientsAndStatistics) {
   const PassReport report = Apply(program.get());
   EXPECT_EQ(report.changes, 1);
   EXPECT_EQ(report.summary, "1 gradients summed over the ranks, 2 running statistics shared");
+}
+
+TEST(DataParallelPass, LeavesGradientsAloneThatFleetHasSummed) {
+  const auto program =
+      ProgramOf(StrCat(kGradient, "{Out: [g]} = c_allreduce_sum(X: [g]) {op_role = 1}", kUpdate));
+  const auto before = program->Clone();
+  EXPECT_EQ(Apply(program.get()).changes, 0);
+  EXPECT_TRUE(*program == *before);
 }
 
 TEST(DataParallelPass, RefusesAnUpdateWithoutAMarkedGradient) {
