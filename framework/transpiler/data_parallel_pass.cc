@@ -39,13 +39,14 @@ class Ranks {
         root_(*program->root()) {}
 
   PassReport Run() {
+    if (!has_ranks_) return Report();
     NoteOps();
     FindGradients();
     if (!has_updates_) return Report();
     for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
     ShareStatistics();
     Insert();
-    if (has_ranks_) CheckSameOnAllRanks(registry_, program_);
+    CheckSameOnAllRanks(registry_, program_);
     return Report();
   }
 
@@ -238,12 +239,11 @@ class Ranks {
     std::map<std::string, std::vector<std::string>> arguments;
     std::vector<float> momentums;
     size_t last = 0;
-    for (size_t i = 0; i < root_.ops().size(); ++i) {
+    for (const size_t i : StatisticsOps()) {
       Op& op = *root_.ops()[i];
-      const OpDef* def = registry_.Find(op.type);
-      if (def == nullptr || def->batch_moments.empty() || !UpdatesRunningState(*def, op)) continue;
-      TakeStatistics(i, *def, &op, &arguments);
-      const AttrDef* momentum = def->FindAttr(def->running_momentum);
+      const OpDef& def = registry_.Get(op.type);
+      TakeStatistics(def, &op, &arguments);
+      const AttrDef* momentum = def.FindAttr(def.running_momentum);
       momentums.push_back(std::get<float>(*EffectiveAttr(op, *momentum)));
       last = i + 1;
     }
@@ -257,27 +257,55 @@ class Ranks {
     Add(FirstReader(arguments, last), std::move(shared));
   }
 
-  // Replaces the statistics that op `position` updates by the moments of its batch.
-  void TakeStatistics(size_t position, const OpDef& def, Op* op,
-                      std::map<std::string, std::vector<std::string>>* arguments) {
+  // Returns the ops that keep statistics from run to run. Throws unless another op can update them.
+  std::vector<size_t> StatisticsOps() const {
+    std::vector<size_t> updating;
+    std::map<std::string, int> updates;  // by statistic
+    for (size_t i = 0; i < root_.ops().size(); ++i) {
+      const Op& op = *root_.ops()[i];
+      const OpDef* def = registry_.Find(op.type);
+      if (def == nullptr || def->batch_moments.empty() || !UpdatesRunningState(*def, op)) continue;
+      if (!IsInPlace(*def, op)) continue;
+      updating.push_back(i);
+      for (const auto& [input, output] : def->running_state) ++updates[op.Input(input).at(0)];
+    }
+    for (const size_t i : updating) CheckShared(i, updates);
+    return updating;
+  }
+
+  // Returns whether the op keeps its statistics from run to run: in one variable, as input and
+  // output.
+  static bool IsInPlace(const OpDef& def, const Op& op) {
+    return std::ranges::all_of(def.running_state, [&](const auto& pair) {
+      return !op.Input(pair.first).empty() && op.Input(pair.first) == op.Output(pair.second);
+    });
+  }
+
+  // `updates`: of each statistic, how many ops update it.
+  void CheckShared(size_t position, const std::map<std::string, int>& updates) const {
+    const Op& op = *root_.ops()[position];
+    const OpDef& def = registry_.Get(op.type);
+    const std::string place = DescribeOp(op, root_.index(), position);
     SKIFF_ENFORCE(
-        op->Input("MomentumTensor").empty(), kUnimplemented,
-        DescribeOp(*op, root_.index(), position),
+        op.Input("MomentumTensor").empty(), kUnimplemented, place,
         ": MomentumTensor of statistics that several ranks share: expected the attribute ",
         def.running_momentum);
+    for (const auto& [input, output] : def.running_state) {
+      const std::string& statistic = op.Input(input)[0];
+      SKIFF_ENFORCE(updates.at(statistic) == 1, kUnimplemented, place, ": another op updates \"",
+                    statistic, "\", too: expected one op for statistics that several ranks share");
+    }
+  }
+
+  // Replaces the statistics that the op updates by the moments of its batch.
+  void TakeStatistics(const OpDef& def, Op* op,
+                      std::map<std::string, std::vector<std::string>>* arguments) {
     for (size_t i = 0; i < def.running_state.size(); ++i) {
       const auto& [input, output] = def.running_state[i];
       const std::string statistic = op->Input(input).at(0);
-      SKIFF_ENFORCE(op->Output(output) == op->Input(input), kUnimplemented,
-                    DescribeOp(*op, root_.index(), position), ": ", output, " isn't ", input,
-                    ": expected one variable, which several ranks can share");
-      std::vector<std::string>& taken = (*arguments)[std::string(input)];
-      SKIFF_ENFORCE(std::ranges::count(taken, statistic) == 0, kUnimplemented,
-                    DescribeOp(*op, root_.index(), position), ": another op updates \"", statistic,
-                    "\", too: expected one op for statistics that several ranks share");
       const std::string moment =
           NewVar(StrCat(statistic, "@BATCH"), DType::kFloat64, root_.GetVar(statistic)->dims);
-      taken.push_back(statistic);
+      (*arguments)[std::string(input)].push_back(statistic);
       (*arguments)[std::string(def.batch_moments[i])].push_back(moment);
       std::erase_if(op->outputs, [&](const SlotArguments& slot) { return slot.slot == output; });
       op->SetOutput(def.batch_moments[i], {moment});

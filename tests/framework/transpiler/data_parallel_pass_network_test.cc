@@ -89,8 +89,17 @@ TEST(DataParallelPass, RefusesAGradientThatOnlyAnOptimizerOpWrites) {
 
 TEST(DataParallelPass, RefusesStatisticsOfTwoOps) {
   EXPECT_THAT(Refusal(StrCat(BatchNorm(), BatchNorm(), kGradient, kUpdate)),
-              AllOf(HasSubstr("batch_norm (block 0, op #1)"),
+              AllOf(HasSubstr("batch_norm (block 0, op #0)"),
                     HasSubstr("another op updates \"mean\", too")));
+}
+
+// Nothing keeps them from run to run.
+TEST(DataParallelPass, LeavesStatisticsAloneThatAreNotInPlace) {
+  std::string norm = BatchNorm();
+  norm.replace(norm.find("MeanOut: [mean]"), 15, "MeanOut: [y]");
+  const auto program = ProgramOf(StrCat(norm, kGradient, kUpdate));
+  EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented, [&] { Apply(program.get()); }),
+              HasSubstr("\"variance\" would differ between ranks"));
 }
 
 TEST(DataParallelPass, RefusesAMomentumThatIsATensor) {
