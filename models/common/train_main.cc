@@ -421,6 +421,9 @@ void CheckFlags() {
                 ": expected no negative number");
   SKIFF_ENFORCE(FLAGS_bucket_bytes >= 0, kInvalidArgument, "bucket_bytes = ", FLAGS_bucket_bytes,
                 ": expected no negative number");
+  SKIFF_ENFORCE(FLAGS_collective_timeout > 0, kInvalidArgument,
+                "collective_timeout = ", FLAGS_collective_timeout,
+                ": expected a number of seconds above 0");
   training::PrecisionFromName("save_precision", FLAGS_save_precision);
   SKIFF_ENFORCE(FLAGS_loss_scale == "auto" || FLAGS_precision != "float32", kInvalidArgument,
                 "loss_scale = ", FLAGS_loss_scale,

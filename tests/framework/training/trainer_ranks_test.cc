@@ -218,6 +218,12 @@ TEST_F(TrainerRanks, LeaveOutWhatFillsNoRunAtTheEnd) {
   EXPECT_THAT(Errors(ranks), Each(""));
   ASSERT_EQ(ranks[0].result.records.size(), 3u);
   EXPECT_EQ(ranks[0].result.records[2].step, 28);
+  // The second of two epochs begins behind two batches.
+  const std::vector<Outcome> shorter =
+      Train("shorter", 3, [](RankTraining* training) { training->options.epochs = 2; });
+  EXPECT_THAT(Errors(shorter), Each(""));
+  ASSERT_EQ(shorter[0].result.records.size(), 2u);
+  EXPECT_EQ(shorter[0].result.records[1].step, 18);
 }
 
 TEST_F(TrainerRanks, OnlyRank0WritesAndTells) {
@@ -300,6 +306,7 @@ TEST_F(TrainerRanks, AnyNumberOfRanksResumes) {
   EXPECT_THAT(Errors(run("other", 3, 16, true)), Each(""));
   const std::vector<Outcome> other = run("other", 6, 0, true);
   EXPECT_THAT(Errors(other), Each(""));
+  ASSERT_EQ(other[0].result.records.size(), 3u);
   EXPECT_NEAR(other[0].result.records[2].validation.at("loss"),
               one.result.records[2].validation.at("loss"), 1e-4);
 }
@@ -432,6 +439,7 @@ TEST_F(TrainerRanks, ShareNoEvaluationThatTheyCantMerge) {
               Each(StartsWith("the metric \"batches\" has no State that 2 ranks could merge")));
   const std::vector<Outcome> ranks = Train("whole", 2, change({}));
   EXPECT_THAT(Errors(ranks), Each(""));
+  ASSERT_EQ(ranks[0].result.records.size(), 1u);
   EXPECT_EQ(ranks[0].result.records[0].validation.at("batches"), 7);
 }
 

@@ -3,19 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
 #include "framework/builder/nn.h"
 #include "framework/io/checkpoint.h"
 #include "framework/op/kernel.h"
+#include "framework/training/sharded_reader.h"
 #include "framework/training/trainer.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "framework/tuning/tuning_key.h"
 #include "models/common/classifier_program.h"
 #include "tests/harness/image_training.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/harness/thread_ranks.h"
 
 namespace skiff::training {
 namespace {
@@ -36,12 +42,29 @@ Variable TwoConvolutions(const Variable& image, int64_t classes) {
   return layers::Fc(second, classes, {.num_flatten_dims = 1});
 }
 
+ClassifierProgram TwoConvolutionsIn(const ImageTraining& images) {
+  return BuildClassifier(images.train_images, TwoConvolutions,
+                         {.learning_rate = 0.05f, .total_steps = 8}, 5);
+}
+
+// The batches of a rank.
+struct ShardedImages {
+  ShardedImages(const ImageTraining& images, const World& world) {
+    const auto reader = [](const models::ImageSource* source) {
+      return std::make_unique<SampleReader>(source, SampleReaderOptions{.batch_size = 16});
+    };
+    train = std::make_unique<ShardedReader>(reader(&images.train_source), world);
+    validation = std::make_unique<ShardedReader>(reader(&images.validation_source), world,
+                                                 LastRun::kPartial);
+  }
+
+  std::unique_ptr<Reader> train;
+  std::unique_ptr<Reader> validation;
+};
+
 class TunedTrainingTest : public ::testing::Test {
  protected:
-  TunedTrainingTest()
-      : images_(64, 20, 16),
-        program_(BuildClassifier(images_.train_images, TwoConvolutions,
-                                 {.learning_rate = 0.05f, .total_steps = 8}, 5)) {}
+  TunedTrainingTest() : images_(64, 20, 16), program_(TwoConvolutionsIn(images_)) {}
 
   void SetUp() override {
     if (PreferredChannelBlock() == 1) GTEST_SKIP() << "one kernel only on this processor";
@@ -51,7 +74,7 @@ class TunedTrainingTest : public ::testing::Test {
   std::shared_ptr<KernelTuner> TunerFor(const std::string& fastest) {
     const auto timer = [fastest, this](const TuningRequest&,
                                        const std::vector<const KernelDef*>& kernels) {
-      ++timed_;
+      timed_.fetch_add(1);
       std::vector<double> times;
       for (const KernelDef* kernel : kernels) times.push_back(kernel->name == fastest ? 1 : 2);
       return times;
@@ -101,7 +124,7 @@ class TunedTrainingTest : public ::testing::Test {
   ImageTraining images_;
   ClassifierProgram program_;
   std::ostringstream out_;
-  int timed_ = 0;
+  std::atomic<int> timed_{0};
 };
 
 TEST_F(TunedTrainingTest, ResumesToTheSameBitsThoughTimesWouldChooseOtherKernelsNow) {
@@ -134,7 +157,7 @@ TEST_F(TunedTrainingTest, StaysUntunedWhenResumedWithATuner) {
 // Those of the evaluation too, of whole batches and of the last one.
 TEST_F(TunedTrainingTest, MakesAllChoicesBeforeTheFirstStep) {
   Train("broken", TunerFor("onednn"), 1);
-  const int timed = timed_;
+  const int timed = timed_.load();
   EXPECT_GT(timed, 2);
   EXPECT_THAT(out_.str(), HasSubstr(" kernels tuned, "));
   EXPECT_THAT(out_.str(), Not(HasSubstr(" tuned, 0 of them timed now, ")));
@@ -189,6 +212,30 @@ TEST_F(TunedTrainingTest, RefusesDamagedChoices) {
   EXPECT_THAT(ErrorOf([&] { trainer.Resume(); }).what(),
               HasSubstr("the checkpoint's state, kernel_choices, line 1: expected \"skiff"));
   EXPECT_EQ(trainer.WeightsHash(), hash);
+}
+
+// Other ranks find other kernels to be fastest, and take rank 0's nevertheless.
+TEST_F(TunedTrainingTest, RanksTakeTheKernelsOfRank0) {
+  std::vector<std::shared_ptr<KernelTuner>> tuners = {TunerFor("onednn"), TunerFor("winograd")};
+  std::vector<std::string> weights(2);
+  std::vector<std::ostringstream> out(2);
+  auto ranks = MakeThreadRanks(2);
+  std::vector<ClassifierProgram> programs;
+  for (int i = 0; i < 2; ++i) programs.push_back(TwoConvolutionsIn(images_));
+  const auto errors = RunOnRanks(ranks, [&](Communicator* own) {
+    const auto rank = static_cast<size_t>(own->world().rank);
+    const ShardedImages images(images_, own->world());
+    Trainer trainer(
+        &programs[rank], images.train.get(), images.validation.get(),
+        {.output_dir = directory_ / "ranks",
+         .compile = {.tuner = tuners[rank], .data_parallel = {.communicator = ranks[rank]}}},
+        &out[rank]);
+    weights[rank] = trainer.Run().weights_hash;
+  });
+  EXPECT_THAT(errors, ::testing::Each(""));
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(PrintKernelChoices(tuners[1]->choices()), PrintKernelChoices(tuners[0]->choices()));
+  EXPECT_THAT(PrintKernelChoices(tuners[1]->choices()), HasSubstr("onednn\t"));
 }
 
 }  // namespace
