@@ -1,7 +1,7 @@
 // Lets collective instructions run beside the others, in the communication stream
-// (PlanStream::kCommunication). Each moves up to behind the last instruction that it depends on. The
-// main stream waits for it where its results are first used, or its inputs overwritten. Optimizer
-// ops that wait come last, and until then the gradients live.
+// (PlanStream::kCommunication). Each moves up to behind the last instruction that it depends on.
+// The main stream waits for it where its results are first used, or its inputs overwritten.
+// Optimizer ops that wait come last, and until then the gradients live.
 //
 //   before                          after
 //     g = mul_grad(…)                 g = mul_grad(…)

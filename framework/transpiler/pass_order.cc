@@ -32,6 +32,8 @@ constexpr PassOrder kOrders[] = {
     {"fuse_optimizer", "early_update", "it leaves an update ready earlier, which then may move"},
     {"merge_optimizer", "flatten_parameters", "it makes the lists that are then stored flat"},
     {"merge_optimizer", "early_update", "it merges updates while they are still together"},
+    {"flatten_parameters", "shard_optimizer", "it tells which updates are one, with all states"},
+    {"shard_optimizer", "early_update", "gathers of parameters move with the updates"},
 
     {"fuse_batch_norm_act", "fold_batch_norm", "a fused batch norm folds with its activation"},
     {"fuse_batch_norm_act", "replay_activation", "only the fused op can be replayed"},

@@ -11,9 +11,9 @@ namespace skiff {
 
 class Scratch {
  public:
-  // Requests `regions` regions for numbers of `element_bytes` each. `element_count`: the most of
-  // them that this rank and the others send to one rank; kMaxElementCount if that depends on the
-  // number of ranks.
+  // Requests `regions` regions for numbers of `element_bytes` each. `element_count`: the most
+  // numbers that all ranks together send to a rank; kMaxElementCount if that depends on the number
+  // of ranks.
   Scratch(PrepareContext& context, int64_t element_count, int64_t element_bytes, int regions);
 
   // Returns region i in this run.

@@ -67,6 +67,7 @@ class Fails(unittest.TestCase):
                 "unexpected": "error: rank 1 sends more bytes to rank 2 than it expects, 0 in",
                 "more_pieces": "error: rank 1 sends more bytes to rank 2 than it expects, 16777216 in",
                 "fewer_pieces": "error: rank 1 sends 100 bytes to rank 2, which expects 41943053 in",
+                "one_piece": "error: rank 1 sends 16777216 bytes to rank 2, which expects 41943053 in",
                 "shorter_rest": "error: rank 1 sends 41943052 bytes to rank 2, which expects 41943053 in",
         }.items():
             with self.subTest(case):

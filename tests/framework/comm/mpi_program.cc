@@ -128,6 +128,7 @@ const std::map<std::string, std::function<void(Communicator*)>>& Cases() {
       {"unexpected", [](Communicator* own) { SendOne(own, 12, 0); }},
       {"more_pieces", [](Communicator* own) { SendOne(own, kManyBytes, 1 << 24); }},
       {"fewer_pieces", [](Communicator* own) { SendOne(own, 100, kManyBytes); }},
+      {"one_piece", [](Communicator* own) { SendOne(own, 1 << 24, kManyBytes); }},
       {"shorter_rest", [](Communicator* own) { SendOne(own, kManyBytes - 1, kManyBytes); }},
       {"sleep",
        [](Communicator* own) { own->world().rank == 1 ? SleepForever() : WaitForAll(own); }},

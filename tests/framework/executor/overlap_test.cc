@@ -21,11 +21,11 @@
 #include "framework/analysis/stream_waits.h"
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
-#include "framework/comm/communicator.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"
 #include "framework/transpiler/pass.h"
+#include "tests/framework/executor/echo_communicator.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/error_text.h"
@@ -39,22 +39,6 @@ using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// The other rank does the same as this one.
-class EchoCommunicator final : public Communicator {
- public:
-  EchoCommunicator() : Communicator({.rank = 0, .size = 2}) {}
-  Place place() const override { return Place::Cpu(); }
-  void Exchange(std::span<const OutMessage> out, std::span<const InMessage> in,
-                DeviceStream*) override {
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (in[i].bytes > 0) std::memcpy(in[i].data, out[i].data, static_cast<size_t>(in[i].bytes));
-    }
-  }
-  void Sum(void*, int64_t, DType, DeviceStream*) override {}
-  void Check() override {}
-  void Abort(const std::string&) noexcept override {}
-};
 
 Tensor Row(const std::vector<float>& values) {
   return Tensor::FromValues<float>({static_cast<int64_t>(values.size())}, values);
@@ -187,7 +171,7 @@ std::vector<uint32_t> BitsOf(const Tensor& tensor) {
 
 // Three steps; the third is the first that may run graphs.
 Bits Trained(Executor* executor, const DrawnProgram& drawn, const CompileOptions& options,
-             std::string* plan = nullptr) {
+             std::string* plan = nullptr, int64_t* graphs = nullptr) {
   for (int i = 0; i < kVariables; ++i) {
     executor->scope().Assign(StrCat("p", i), Row(std::vector<float>(kElements, 1.0f + i)));
   }
@@ -201,6 +185,7 @@ Bits Trained(Executor* executor, const DrawnProgram& drawn, const CompileOptions
     bound.Step();
     for (size_t i = 0; i < drawn.fetches().size(); ++i) bits.push_back(BitsOf(bound.fetch(i)));
   }
+  if (graphs != nullptr) *graphs += bound.statistics().graphs;
   for (int i = 0; i < kVariables; ++i) {
     bits.push_back(BitsOf(executor->scope().Get(StrCat("p", i))));
   }
@@ -248,6 +233,7 @@ TEST_F(Overlapped, DrawnProgramsHaveTheBitsOfOneThread) {
 
 TEST_F(Overlapped, DrawnProgramsOnADeviceHaveTheBitsOfTheCpu) {
   const auto emulated = harness::RegistryWithEmulation(registry_);
+  int64_t graphs = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const DrawnProgram drawn(seed);
     SCOPED_TRACE(StrCat("seed ", seed, "\n", drawn.text()));
@@ -256,11 +242,13 @@ TEST_F(Overlapped, DrawnProgramsOnADeviceHaveTheBitsOfTheCpu) {
     for (const ReusePolicy policy : kPolicies) {
       Executor executor(EmulatedPlace(), nullptr, emulated.get());
       std::string plan;
-      const Bits found = Trained(&executor, drawn, OptionsOf(Overlap::kAuto, policy), &plan);
+      const Bits found =
+          Trained(&executor, drawn, OptionsOf(Overlap::kAuto, policy), &plan, &graphs);
       ASSERT_EQ(found, expected) << plan;
     }
     harness::DrawWhenStreamsRun(std::nullopt);
   }
+  EXPECT_THAT(graphs, Gt(50)) << "of instructions between collectives and waits";
 }
 
 // Leaves out a wait of the plan.

@@ -1,6 +1,4 @@
 // How bucket_bytes cuts; rewrites/bucket_gradients.txt has the rewrites.
-#include "framework/transpiler/bucket_gradients_pass.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include "framework/base/str_cat.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
+#include "framework/transpiler/bucket_gradients_pass.h"
 
 namespace skiff {
 namespace {

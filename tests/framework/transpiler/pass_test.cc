@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
 class OwnProgramPass final : public ProgramPass {
  public:
@@ -104,6 +105,9 @@ TEST(Pipeline, RunsWhatAPassNeeds) {
   const auto needed = std::ranges::find(ran, "merge_optimizer");
   ASSERT_NE(needed, ran.end());
   EXPECT_EQ(needed[1], "flatten_parameters");
+  // What it needs needs another one.
+  EXPECT_THAT(ProgramPassesRun({.also = {"shard_optimizer"}}),
+              IsSupersetOf({"merge_optimizer", "flatten_parameters", "shard_optimizer"}));
   EXPECT_THAT(ProgramPassesRun({.skip = {"merge_optimizer"}, .also = {"flatten_parameters"}}),
               ::testing::AllOf(Contains("flatten_parameters"),
                                ::testing::Not(Contains("merge_optimizer"))));
