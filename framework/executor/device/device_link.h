@@ -60,9 +60,9 @@ class DeviceLink {
   void AwaitHost() {
     if (uses_host_) Wait();
   }
-  // Notes that the stream, or a stream that it waits for, holds work that waits for other ranks.
-  // From now on, until a wait throws, waits ask the communicator whether the ranks still come, and
-  // throw the Errors of Communicator::Check. nullptr: no longer.
+  // Notes work that waits for other ranks, in the stream or in a stream for which it waits. From
+  // now on, until a wait throws, waits ask the communicator whether the ranks still come, and throw
+  // the Errors of Communicator::Check. nullptr: no longer.
   void NoteRanks(Communicator* communicator);
   // Waits for the stream. Throws Error (kIo) if something in it failed.
   void Wait() {
