@@ -1,9 +1,11 @@
 #include "operators/collective/kernels/all_reduce.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/arguments.h"
 #include "operators/collective/kernels/array_list.h"
@@ -46,7 +48,7 @@ class AllReduce final : public Kernel {
     // Sums of integers don't depend on their order.
     const bool is_fast = context.def().FindAttr("order") != nullptr && IsFloat(x_.dtype()) &&
                          context.Attr<std::string>("order") == "fast";
-    const int64_t count = AllElements(context);
+    const int64_t count = std::max(AllElements(context), MostReceived());
     if (is_fast) {
       fast_.emplace(context, reducer, x_.dtype(), out_.dtype(), x_.size(), count);
     } else {
@@ -76,6 +78,13 @@ class AllReduce final : public Kernel {
     for (size_t r = 0; r + 1 < begins.size(); ++r) {
       parts_.push_back({.begin = begins[r], .count = begins[r + 1] - begins[r]});
     }
+  }
+
+  // Returns the most elements that this rank, whichever it is, gets from the other ranks.
+  int64_t MostReceived() const {
+    if (parts_.empty()) return 0;
+    const int64_t largest = std::ranges::max(parts_, {}, &ListSlice::count).count;
+    return MultiplyCounts(largest, std::ssize(parts_) - 1);
   }
 
   // Sets Out to X, converted.

@@ -258,6 +258,21 @@ TEST_F(TrainerRanks, ResumeToTheSameBits) {
   }
 }
 
+// Checkpoints don't show whether each rank keeps only a part of the optimizer's states.
+TEST_F(TrainerRanks, SaveStatesWholeOfWhichEachKeepsAPart) {
+  const std::vector<Outcome> whole = Train("whole", 3);
+  std::vector<Outcome> ended;
+  for (const auto& [stop, shards] : {std::pair(8, true), {16, false}, {20, true}, {0, true}}) {
+    ended = Train("parts", 3, [&, stop = stop, shards = shards](RankTraining* training) {
+      training->options.stop_after_steps = stop;
+      training->resumes = stop != 8;
+      training->options.compile.data_parallel.shard_optimizer = shards;
+    });
+    EXPECT_THAT(Errors(ended), Each(""));
+  }
+  EXPECT_EQ(Weights(ended), Weights(whole));
+}
+
 // A batch that one process merges, or that ranks share: checkpoints between two rounds fit both.
 TEST_F(TrainerRanks, AnyNumberOfRanksResumes) {
   const Change whole_rounds = [](RankTraining* training) {

@@ -118,6 +118,20 @@ TEST(CReduceScatterList, MayReplaceX) {
   ExpectPartsOfSums({}, 3, DType::kFloat32, {.in_place = in_place});
 }
 
+// A rank with a large part gets more elements than the tensors have: its part from each rank.
+TEST(CReduceScatterList, HasRoomForUnevenPartsOfFewElements) {
+  constexpr int64_t kCount = 30'000;
+  Op op("c_reduce_scatter_list");
+  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
+  op.SetAttr("parts", std::vector<int64_t>{0, 10, 20, kCount - 10, kCount});
+  std::vector<NamedTensors> inputs;
+  for (uint64_t rank = 0; rank < 4; ++rank) {
+    inputs.push_back({{"x", ToTensor(Uniform({kCount}, rank + 1), DType::kFloat32)}});
+  }
+  const RankRun run = RunOpOnRanks(op, inputs);
+  EXPECT_THAT(run.errors, Each(IsEmpty()));
+}
+
 TEST(CReduceScatterList, SendsEachElementOnce) {
   const std::vector<int64_t> parts = PartsFor(3)[0];
   const RankRun run = RunOpOnRanks(ScatterOp({}, parts), InputsOfRanks(3, DType::kFloat32));

@@ -17,14 +17,17 @@ namespace {
 
 using ::testing::Each;
 
-const ModelWorkloadOptions kOptions{.batch_size = 2, .length = 32, .optimizer = "plain_adam"};
+ModelWorkloadOptions OptionsOf(const std::string& model) {
+  // Images have no length.
+  return {.batch_size = 2, .length = model == "lenet" ? 0 : 32, .optimizer = "plain_adam"};
+}
 
 // A model with its executor, and the losses of the steps so far.
 class Training {
  public:
   Training(const std::string& model, Place place)
       : executor_(std::make_unique<Executor>(place)),
-        workload_(MakeModelWorkload(model, kOptions, executor_.get())),
+        workload_(MakeModelWorkload(model, OptionsOf(model), executor_.get())),
         compiled_(executor_->Compile(*workload_.program)),
         bound_(compiled_.Bind(workload_.batches[0], {workload_.fetch})) {}
 
@@ -103,7 +106,8 @@ TEST_P(SeveralDevices, TrainAScopeInTurn) {
   Scope scope;
   std::vector<Executor> executors;
   for (const Place place : places_) executors.emplace_back(place, &scope);
-  const ModelWorkload workload = MakeModelWorkload(GetParam(), kOptions, &executors[0]);
+  const ModelWorkload workload =
+      MakeModelWorkload(GetParam(), OptionsOf(GetParam()), &executors[0]);
   std::vector<CompiledProgram> programs;
   for (Executor& executor : executors) programs.push_back(executor.Compile(*workload.program));
   std::vector<float> losses;
