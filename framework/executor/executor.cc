@@ -47,7 +47,7 @@ void ConnectRanks(const DataParallelOptions& options, PlanSources* sources) {
   if (!HasRanks(options)) return;
   sources->agreement = std::make_shared<CollectiveAgreement>(options.communicator.get());
   if (OverlapsCollectives(options, sources->place))
-    sources->comm = MakeCommLink(sources->link.get());
+    sources->comm = MakeCommLink(sources->link.get(), options.device_communicator);
 }
 
 // Errors name an op by its place in the user's program, so the places are noted before passes move

@@ -6,12 +6,14 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "framework/base/error.h"
 #include "framework/comm/communicator.h"
+#include "framework/executor/device/rank_wait.h"
 
 namespace skiff {
 namespace {
@@ -30,12 +32,12 @@ class CommThread final : public CommLink {
   DeviceContext context() const override { return {}; }
 
   void Issue(Work work, bool /*follows_main*/) override {
+    // A program that never gets here needs no thread. Before the work, which then would wait.
+    if (!thread_.joinable()) StartThread();
     {
       const std::lock_guard lock(mutex_);
       works_.push_back(std::move(work));
     }
-    // A program that never gets here needs no thread.
-    if (!thread_.joinable()) thread_ = std::thread([this] { RunAll(); });
     issued_.notify_one();
   }
 
@@ -62,6 +64,14 @@ class CommThread final : public CommLink {
 
  private:
   static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  void StartThread() {
+    try {
+      thread_ = std::thread([this] { RunAll(); });
+    } catch (const std::system_error& error) {
+      Throw(ErrorCode::kResourceExhausted, "no thread for collective ops: ", error.what());
+    }
+  }
 
   void RunAll() {
     omp_set_num_threads(1);
@@ -109,8 +119,12 @@ class CommThread final : public CommLink {
 
 class CommStream final : public CommLink {
  public:
-  explicit CommStream(DeviceLink* link)
-      : link_(*link), main_is_there_(link->MakeEvent()), stream_(link->device().MakeStream()) {}
+  CommStream(DeviceLink* link, std::shared_ptr<Communicator> communicator)
+      : link_(*link),
+        communicator_(std::move(communicator)),
+        main_is_there_(link->MakeEvent()),
+        all_ended_(link->MakeEvent()),
+        stream_(link->device().MakeStream()) {}
   ~CommStream() override { WaitQuietly(); }
 
   DeviceContext context() const override { return {link_.place(), stream_.get()}; }
@@ -139,17 +153,30 @@ class CommStream final : public CommLink {
   }
 
   void WaitQuietly() noexcept override {
-    try {
-      stream_->Wait();
-    } catch (const Error&) {
-      // Another Error is under way.
-    }
+    // Another Error is under way. If a rank doesn't come any more, the work ends all the same.
+    Quietly([this] {
+      if (communicator_ == nullptr) return;
+      stream_->Record(all_ended_.get());
+      AwaitEvent(all_ended_.get(), communicator_.get());
+    });
+    Quietly([this] { stream_->Wait(); });
     issued_ = awaited_ = 0;
   }
 
  private:
+  template <typename Wait>
+  static void Quietly(const Wait& wait) noexcept {
+    try {
+      wait();
+    } catch (const Error&) {
+      // As WaitQuietly says.
+    }
+  }
+
   DeviceLink& link_;
+  const std::shared_ptr<Communicator> communicator_;
   const std::unique_ptr<DeviceEvent> main_is_there_;
+  const std::unique_ptr<DeviceEvent> all_ended_;
   std::vector<std::unique_ptr<DeviceEvent>> ends_;  // of each piece of work
   size_t issued_ = 0;
   size_t awaited_ = 0;
@@ -158,8 +185,8 @@ class CommStream final : public CommLink {
 
 }  // namespace
 
-std::unique_ptr<CommLink> MakeCommLink(DeviceLink* link) {
-  if (link->has_device()) return std::make_unique<CommStream>(link);
+std::unique_ptr<CommLink> MakeCommLink(DeviceLink* link, std::shared_ptr<Communicator> of_device) {
+  if (link->has_device()) return std::make_unique<CommStream>(link, std::move(of_device));
   return std::make_unique<CommThread>();
 }
 

@@ -46,8 +46,10 @@ class CommLink {
   CommLink() = default;
 };
 
-// Returns the communication stream beside the main stream of `link`, which must outlive it.
-std::unique_ptr<CommLink> MakeCommLink(DeviceLink* link);
+// Returns the communication stream beside the main stream of `link`, which must outlive it. On a
+// device, the kernels use the communicator `of_device`.
+std::unique_ptr<CommLink> MakeCommLink(DeviceLink* link,
+                                       std::shared_ptr<Communicator> of_device = nullptr);
 
 // Returns whether collective instructions on `place` get a stream of their own: not without other
 // ranks, and not if gradients on a device go through the CPU. If the options leave it open, a rank

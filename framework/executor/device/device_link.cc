@@ -1,6 +1,7 @@
 #include "framework/executor/device/device_link.h"
 
 #include "framework/base/error.h"
+#include "framework/executor/device/rank_wait.h"
 #include "memory/allocator.h"
 
 namespace skiff {
@@ -18,10 +19,30 @@ std::unique_ptr<DeviceEvent> DeviceLink::MakeEvent() const {
   return has_device() ? device_->MakeEvent() : nullptr;
 }
 
+void DeviceLink::NoteRanks(Communicator* communicator) {
+  if (!has_device()) return;
+  ranks_ = communicator;
+  if (ranks_ != nullptr && ranks_event_ == nullptr) ranks_event_ = MakeEvent();
+}
+
+void DeviceLink::AwaitRanks(DeviceEvent* event) {
+  try {
+    AwaitEvent(event, ranks_);
+  } catch (const Error&) {
+    // The work that waits for ranks ends now, so that the next wait ends, too.
+    ranks_ = nullptr;
+    throw;
+  }
+}
+
 void DeviceLink::WaitForStream() {
   unfinished_run_.is_there = false;
   uses_host_ = false;
   const double start = SteadySeconds();
+  if (ranks_ != nullptr) {
+    stream_->Record(ranks_event_.get());
+    AwaitRanks(ranks_event_.get());
+  }
   stream_->Wait();
   waited_seconds_ += SteadySeconds() - start;
 }
@@ -29,6 +50,7 @@ void DeviceLink::WaitForStream() {
 void DeviceLink::Await(DeviceEvent* event) {
   if (!has_device()) return;
   const double start = SteadySeconds();
+  if (ranks_ != nullptr) AwaitRanks(event);
   event->Wait();
   waited_seconds_ += SteadySeconds() - start;
 }

@@ -17,6 +17,8 @@
 
 namespace skiff {
 
+class Communicator;
+
 class DeviceLink {
  public:
   // Throws the Errors of DeviceOf, and Error (kIo) if the device gives no stream.
@@ -58,6 +60,10 @@ class DeviceLink {
   void AwaitHost() {
     if (uses_host_) Wait();
   }
+  // Notes work that waits for other ranks, in the stream or in a stream for which it waits. From
+  // now on, until a wait throws, waits ask the communicator whether the ranks still come, and throw
+  // the Errors of Communicator::Check. nullptr: no longer.
+  void NoteRanks(Communicator* communicator);
   // Waits for the stream. Throws Error (kIo) if something in it failed.
   void Wait() {
     if (has_device()) WaitForStream();
@@ -88,12 +94,15 @@ class DeviceLink {
 
   DeviceLink() = default;  // of the CPU
   void WaitForStream();
+  void AwaitRanks(DeviceEvent* event);
 
   const Place place_ = Place::Cpu();
   Device* const device_ = nullptr;
   std::unique_ptr<DeviceStream> stream_;
   UnfinishedRun unfinished_run_{this};
   bool uses_host_ = false;
+  Communicator* ranks_ = nullptr;             // since NoteRanks
+  std::unique_ptr<DeviceEvent> ranks_event_;  // after their work
   double waited_seconds_ = 0;
 };
 

@@ -4,11 +4,13 @@
 // copies the fetches.
 #include "framework/executor/run/prepared_plan.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <string_view>
 
 #include "framework/analysis/argument_places.h"
+#include "framework/analysis/dependencies.h"
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/stream_waits.h"
 #include "framework/base/error.h"
@@ -62,6 +64,7 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
       link_(inputs.link),
       comm_(HasCommunicationStream(plan_) ? inputs.comm : nullptr),
       agreement_(inputs.agreement),
+      has_collectives_(std::ranges::any_of(plan_.instructions, IsCollective)),
       environment_{
           .registry = registry_,
           .math = inputs.math,
@@ -99,6 +102,8 @@ PreparedPlan::PreparedPlan(Segment segment, const Inputs& inputs)
 PreparedPlan::~PreparedPlan() {
   if (!is_on_device()) return;
   link_->WaitQuietly();
+  // Nobody knows how long the communicator lives.
+  if (has_collectives_) link_->NoteRanks(nullptr);
   scope_.ForgetWork(link_->unfinished_run());
 }
 
@@ -360,6 +365,7 @@ bool PreparedPlan::RunBeside(size_t instruction) {
     return false;
   }
   host_access_->AwaitBefore(instruction);
+  NoteRanks(instruction);
   const bool follows_main =
       instruction > 0 && plan_.instructions[instruction - 1].stream == PlanStream::kMain;
   comm_->Issue([this, instruction] { runner_->RunBeside(instruction); }, follows_main);
@@ -371,8 +377,15 @@ void PreparedPlan::FinishBeside() {
   if (comm_ != nullptr) runner_->TimeWait(runner_->size() - 1, [&] { comm_->Finish(); });
 }
 
+void PreparedPlan::NoteRanks(size_t instruction) {
+  if (has_collectives_ && IsCollective(plan_.instructions[instruction])) {
+    link_->NoteRanks(state_.device_communicator);
+  }
+}
+
 void PreparedPlan::RunKernel(size_t instruction) {
   host_access_->AwaitBefore(instruction);
+  NoteRanks(instruction);
   runner_->kernel(instruction).Run();
 }
 

@@ -157,6 +157,8 @@ class PreparedPlan {
   bool RunBeside(size_t instruction);
   // Lets the main stream wait for all of the other one: at the end of a run.
   void FinishBeside();
+  // Before the instruction is issued: waits must then look after other ranks, if it is collective.
+  void NoteRanks(size_t instruction);
   // Waits for the memory that the host needs and runs the kernel.
   void RunKernel(size_t instruction);
   // Counts the run's writes to variables that share memory with another variable (NoteWrite).
@@ -195,6 +197,7 @@ class PreparedPlan {
   std::shared_ptr<DeviceLink> link_;
   const std::shared_ptr<CommLink> comm_;  // nullptr: the plan has one stream
   const std::shared_ptr<CollectiveAgreement> agreement_;
+  const bool has_collectives_;
   std::vector<std::string> unchecked_order_;  // CollectiveOrder, until the ranks agree
   const KernelEnvironment environment_;
   const bool makes_graphs_;

@@ -19,6 +19,7 @@
 #include "framework/base/error.h"
 #include "framework/comm/threads_communicator.h"
 #include "memory/places.h"
+#include "tests/framework/executor/echo_communicator.h"
 #include "tests/harness/emulated_device.h"
 #include "tests/harness/error_text.h"
 
@@ -168,7 +169,9 @@ class CommStreamTest : public ::testing::TestWithParam<uint64_t> {
 
   const Place place_ = EmulatedPlace();
   DeviceLink main_{place_};
-  const std::unique_ptr<CommLink> link_ = MakeCommLink(&main_);
+  // Its ranks still come.
+  const std::unique_ptr<CommLink> link_ =
+      MakeCommLink(&main_, std::make_shared<EchoCommunicator>());
   Buffer memory_{main_.device().allocator(), 2};
 };
 
