@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "operators/collective/kernels/array_list.h"
-#include "operators/collective/kernels/messages.h"
 #include "operators/collective/kernels/reducer.h"
-#include "operators/collective/kernels/scratch.h"
+#include "operators/common/ranks/messages.h"
+#include "operators/common/ranks/scratch.h"
 
 namespace skiff {
 
