@@ -14,7 +14,8 @@
 // the ranks instead, in the last run of the round.
 //
 // Running statistics (OpDef::running_state) aren't updated by the op that has the batch any more:
-// c_batch_norm_statistics updates them by the moments of all ranks, in the order of ranks.
+// c_batch_norm_statistics updates them by the moments of all ranks, in the order of ranks. Only the
+// collective op sync_batch_norm, which has the batches of all ranks, updates them itself.
 //
 // Then all ranks keep the same persistables. Throws an Error (kUnimplemented) with the place of the
 // op if one would differ, since an op computes it from data of the rank: a metric that the training
