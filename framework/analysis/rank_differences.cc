@@ -31,12 +31,13 @@ class DifferenceCheck {
     for (const VarUse& use : uses.vars) {
       if (use.reads_data && Differs(*use.var)) reason = use.var;
     }
-    const bool differs = reason != nullptr || IsRandom(position);
+    const bool is_same = def != nullptr && def->collective;
+    const bool differs = !is_same && (reason != nullptr || IsRandom(position));
     const bool accumulates = def != nullptr && def->accumulation.has_value();
     for (const VarUse& use : uses.vars) {
       if (!use.writes) continue;
       written_.insert(use.var);
-      if (!differs || IsExchanged(op, def, *use.var)) {
+      if (!differs) {
         if (use.replaces) differing_.erase(use.var);
         continue;
       }
@@ -54,14 +55,6 @@ class DifferenceCheck {
   bool Differs(const Var& var) const {
     if (differing_.contains(&var)) return true;
     return !written_.contains(&var) && !var.persistable;
-  }
-
-  // Returns whether the op, if it writes the variable, gives all ranks the same.
-  static bool IsExchanged(const Op& op, const OpDef* def, const Var& var) {
-    if (def == nullptr || !def->collective) return false;
-    return std::ranges::none_of(def->own_outputs, [&](const StaticText& slot) {
-      return std::ranges::count(op.Output(slot), var.name) > 0;
-    });
   }
 
   static bool IsScopes(const Var& var) { return var.kind == VarKind::kStepScopes; }

@@ -42,7 +42,6 @@ OpDef SyncBatchNormDef() {
   def.replayed_by = {};
   def.grad = BatchNormGradRule("sync_batch_norm_grad");
   def.collective = true;
-  def.own_outputs = {"Y"};
   return def;
 }
 
@@ -57,7 +56,6 @@ OpDef SyncBatchNormGradDef() {
       "without the last two terms for global statistics.";
   def.no_gradient_reason = "second derivatives of batch normalization are not provided";
   def.collective = true;
-  def.own_outputs = {"X@GRAD", "Scale@GRAD", "Bias@GRAD"};
   return def;
 }
 
