@@ -298,13 +298,14 @@ void BindTheExecutor(py::module_& module) {
       module, "Executor",
       "Runs programs in a scope. Other threads of Python go on meanwhile; those that use the same "
       "scope wait, but for the clones of a program.")
-      .def(py::init([](const std::string& place, std::shared_ptr<SharedScope> scope) {
-             if (scope == nullptr) scope = std::make_shared<SharedScope>();
-             return std::make_shared<PythonExecutor>(Place::FromName(place), std::move(scope));
-           }),
-           py::arg("place") = PlaceName(Place::Default()), py::arg("scope") = py::none(),
-           "Makes a scope of its own if none is given. Raises an Error for a place that this build "
-           "or machine lacks.")
+      .def(
+          py::init([](const std::string& place, std::shared_ptr<SharedScope> scope) {
+            if (scope == nullptr) scope = std::make_shared<SharedScope>();
+            return std::make_shared<PythonExecutor>(Place::FromName(place), std::move(scope));
+          }),
+          py::arg("place") = PlaceName(Place::Default()), py::arg("scope") = py::none(),
+          "`place` is cpu, cuda, or cuda:1 for the second of several devices. Makes a scope of its "
+          "own if none is given. Raises an Error for a place that this build or machine lacks.")
       .def_property_readonly("scope", [](const PythonExecutor& self) { return self.scope; })
       .def_property_readonly(
           "place", [](const PythonExecutor& self) { return PlaceName(self.executor.place()); })

@@ -102,12 +102,11 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(std::shared_ptr<Communicator> host, Place place, double time_limit)
       : Communicator(host->world()),
         host_(std::move(host)),
-        device_(DeviceOf(place)),
         place_(place),
         time_limit_(time_limit) {
-    const DeviceUse use(&device_);
     const nccl::UniqueId id = ShareId();
     try {
+      const DeviceUse use = UsePlace(place_);
       nccl::Config config;
       Await("ncclCommInitRankConfig",
             TheLibrary().init(&comm_, world().size, id, world().rank, &config));
@@ -122,7 +121,7 @@ class NcclCommunicator final : public Communicator {
     constexpr double kLimit = 10;
     if (comm_ == nullptr) return;
     try {
-      const DeviceUse use(&device_);
+      const DeviceUse use = UsePlace(place_);
       int state = TheLibrary().finalize(comm_);
       const double start = SteadySeconds();
       while (state == nccl::kInProgress && SteadySeconds() - start < kLimit) state = State();
@@ -172,15 +171,23 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  // Returns the id of the communicator, which rank 0 makes. Throws on all ranks what keeps one from
-  // coming.
+  // Makes the id on rank 0. Returns what keeps the rank from going on; "" if nothing does.
+  std::string MakeId(nccl::UniqueId* id) const {
+    if (!TheLibrary().failure.empty()) return TheLibrary().failure;
+    try {
+      DeviceOf(place_);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    if (world().rank > 0) return "";
+    const int result = TheLibrary().make_id(id);
+    return result == nccl::kSuccess ? "" : ResultText("ncclGetUniqueId", result, nullptr);
+  }
+
+  // Returns the id of the communicator. Throws on all ranks what keeps one of them from going on.
   nccl::UniqueId ShareId() const {
     nccl::UniqueId id{};
-    std::string failure = TheLibrary().failure;
-    if (failure.empty() && world().rank == 0) {
-      const int result = TheLibrary().make_id(&id);
-      if (result != nccl::kSuccess) failure = ResultText("ncclGetUniqueId", result, nullptr);
-    }
+    const std::string failure = MakeId(&id);
     const std::vector<std::string> failures = GatherTexts(host_.get(), failure);
     const auto failed = std::ranges::find_if(failures, [](const auto& text) { return text != ""; });
     SKIFF_ENFORCE(failed == failures.end(), kFailedPrecondition, "rank ", failed - failures.begin(),
@@ -205,7 +212,7 @@ class NcclCommunicator final : public Communicator {
   void Try(const Function& function) {
     SKIFF_ENFORCE(comm_ != nullptr, kIo, failure_);
     try {
-      const DeviceUse use(&device_);
+      const DeviceUse use = UsePlace(place_);
       function();
     } catch (const std::exception& error) {
       failure_ = error.what();
@@ -280,7 +287,6 @@ class NcclCommunicator final : public Communicator {
   }
 
   const std::shared_ptr<Communicator> host_;
-  Device& device_;
   const Place place_;
   const double time_limit_;
   nccl::Comm comm_ = nullptr;  // nullptr: ended
@@ -291,6 +297,7 @@ class NcclCommunicator final : public Communicator {
 
 std::shared_ptr<Communicator> MakeNcclRank(std::shared_ptr<Communicator> host, Place place,
                                            double time_limit) {
+  SKIFF_ENFORCE(!place.is_cpu(), kInvalidArgument, "place ", place, ": expected a device");
   SKIFF_ENFORCE(time_limit > 0, kInvalidArgument, "time limit of ", time_limit,
                 " s, expected more than 0");
   return std::make_shared<NcclCommunicator>(std::move(host), place, time_limit);

@@ -24,8 +24,8 @@ namespace skiff {
 // of all ranks has to have ended, or the rank to have aborted.
 //
 // Throws an Error (kInvalidArgument) for the CPU and for a time limit that isn't above 0, an Error
-// (kFailedPrecondition) on all ranks if a rank lacks NCCL or has an old version, and what Exchange
-// throws.
+// (kFailedPrecondition) on all ranks if a rank lacks NCCL or its device or has an old version, and
+// what Exchange throws.
 std::shared_ptr<Communicator> MakeNcclRank(std::shared_ptr<Communicator> host, Place place,
                                            double time_limit = 600);
 

@@ -11,6 +11,7 @@
 #include "framework/executor/device/device_link.h"
 #include "framework/executor/rows/feed_metas.h"
 #include "framework/executor/segment_run.h"
+#include "framework/executor/storage/sharded_states.h"
 
 namespace skiff {
 namespace {
@@ -147,6 +148,17 @@ CompiledProgram CompiledProgram::Clone() const {
   return CompiledProgram(std::make_shared<CompiledState>(std::move(sources), state_->reports,
                                                          std::make_shared<std::recursive_mutex>(),
                                                          std::move(scope)));
+}
+
+std::unique_ptr<Scope> CompiledProgram::GatherScope() {
+  const Turn turn(*state_);
+  const PlanSources& sources = state_->sources;
+  SKIFF_ENFORCE(!sources.scope->has_replaced_values(), kFailedPrecondition,
+                "GatherScope while averages replace parameters of the scope: expected the "
+                "parameters themselves");
+  ShardStates(*sources.program, sources.scope);
+  return GatherStates(*sources.program, *sources.scope,
+                      sources.options.data_parallel.communicator.get());
 }
 
 const Program& CompiledProgram::program() const { return *state_->sources.program; }

@@ -16,6 +16,8 @@
 
 namespace skiff {
 
+class Scope;
+
 namespace internal {
 struct CompiledState;
 }  // namespace internal
@@ -91,6 +93,14 @@ class CompiledProgram {
   // kUnimplemented on a device; kFailedPrecondition for a program that writes variables of the
   // scope, and for a program with a tuner, since a tuner belongs to one thread.
   CompiledProgram Clone() const;
+
+  // Returns a scope with all variables of the program's scope, in its memory; files that all ranks
+  // can read are saved from it. Where ranks keep parts of the optimizer states
+  // (DataParallelOptions::shard_optimizer), which no scope of a rank has whole, the scope on rank 0
+  // has the states, whole and on the CPU. All ranks call it at the same step. Throws an Error:
+  // kFailedPrecondition while averages replace parameters; what ShardStates and
+  // Communicator::Exchange throw.
+  std::unique_ptr<Scope> GatherScope();
 
   // The program after the program passes, and their reports.
   const Program& program() const;

@@ -39,6 +39,7 @@ PipelineOptions WithPassesForRanks(const CompileOptions& options) {
   if (options.data_parallel.sync_batch_norm) passes.also.emplace_back("sync_batch_norm");
   passes.also.emplace_back("data_parallel");
   if (options.data_parallel.bucket_bytes > 0) passes.also.emplace_back("bucket_gradients");
+  if (options.data_parallel.shard_optimizer) passes.also.emplace_back("shard_optimizer");
   return passes;
 }
 

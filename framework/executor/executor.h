@@ -18,9 +18,9 @@
 // Step; the step counter has advanced, and the contents of variables on the device are lost. When a
 // program runs, the variables of the scope that it declares move to the device, also from another
 // device, except the variables that an op keeps on the CPU (PlaceOfSlot). Executors on several
-// devices may run in one thread or, with scopes of their own, in several. An op without a kernel for the device runs
-// on the CPU, with copies of its arguments to and fro; OpsOnHost (framework/analysis/ops_on_host.h)
-// lists such ops.
+// devices may run in one thread or, with scopes of their own, in several. An op without a kernel
+// for the device runs on the CPU, with copies of its arguments to and fro; OpsOnHost
+// (framework/analysis/ops_on_host.h) lists such ops.
 //
 // While values of the scope are replaced (ReplacedValues), a run throws an Error
 // (kFailedPrecondition) if the program has optimizer ops or writes a replaced variable.

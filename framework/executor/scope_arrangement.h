@@ -13,11 +13,11 @@ namespace skiff {
 
 class ScopeArrangement {
  public:
-  // Moves variables of the scope to the program's places (MoveToPlaces) and flat buffers
-  // (FlatScope). Does nothing unless the scope's storage has moved or the scope has other variables
-  // since the last call. Must come before a plan is made: moving tensors advances the scope's
-  // generation, which would make that plan stale at once. Throws an Error (kResourceExhausted) if
-  // there is no memory.
+  // Makes shards of states (ShardStates), and moves variables of the scope to the program's places
+  // (MoveToPlaces) and flat buffers (FlatScope). Does nothing unless the scope's storage has moved
+  // or the scope has other variables since the last call. Must come before a plan is made: moving
+  // tensors advances the scope's generation, which would make that plan stale at once. Throws an
+  // Error (kResourceExhausted) if there is no memory, and what ShardStates throws.
   void Update(const PlanSources& sources);
 
  private:

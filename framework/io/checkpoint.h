@@ -97,7 +97,8 @@ struct LoadCheckpointOptions {
 // deletes a checkpoint that is being read, a newer one exists. Throws Error
 // - (kNotFound) if the directory doesn't exist or holds no checkpoint,
 // - (kDataLoss) if it holds checkpoints and all were refused, with the reasons,
-// - (kInvalidArgument) if the checkpoint doesn't fit the program: a persistable is missing or extra,
+// - (kInvalidArgument) if the checkpoint doesn't fit the program: a persistable is missing or
+// extra,
 //   and not optional, or of another dtype or shape,
 // - and what check_state and check_variable throw, after the path.
 LoadedCheckpoint LoadLatestCheckpoint(const std::string& directory, const Program& program,

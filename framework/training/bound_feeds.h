@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <list>
+#include <memory>
 #include <vector>
 
 #include "framework/executor/executor.h"
@@ -24,6 +25,9 @@ class BoundFeeds {
   const BoundProgram& Step(const FeedList& feeds);
   // Makes the plan for a kind of batch.
   void Prepare(const std::vector<FeedShape>& feeds);
+
+  // Returns what CompiledProgram::GatherScope returns.
+  std::unique_ptr<Scope> GatherScope() { return program_.GatherScope(); }
 
   // What making plans has taken so far.
   PreparationStatistics preparation() const { return program_.preparation(); }

@@ -41,6 +41,8 @@ class CompiledTraining {
   // Runs a training step. The result has fetched metrics().training_fetches() and is valid until
   // the next call.
   const BoundProgram& Step(const FeedList& feeds) { return training_->Step(feeds); }
+  // Returns what CompiledProgram::GatherScope returns. All ranks call it.
+  std::unique_ptr<Scope> GatherScope() { return training_->GatherScope(); }
   // Returns what training::Evaluate returns of the test program.
   MetricValues Evaluate(Reader* validation, Communicator* ranks);
   // Replaces the weights by their averages (training::ApplyAverage). Returns nullptr if the program

@@ -581,10 +581,10 @@ std::string Trainer::Implementation::WeightsHash() const { return compiled_.Weig
 
 void Trainer::Implementation::Save() {
   save_waits_ = false;
+  const std::unique_ptr<Scope> whole = compiled_.GatherScope();
   if (world_.rank != 0) return;
   CheckDirectory();
-  ReportNotRemoved(SaveCheckpoint(directory_.checkpoints(), *program_->main, compiled_.scope(),
-                                  progress_.step,
+  ReportNotRemoved(SaveCheckpoint(directory_.checkpoints(), *program_->main, *whole, progress_.step,
                                   StateToSave(progress_, metrics().all(), options_)));
 }
 

@@ -78,7 +78,8 @@ class Merging {
     for (size_t i = 0; i < block_.ops().size(); ++i) {
       const Op& op = *block_.ops()[i];
       const OpDef* def = registry_.Find(op.type);
-      if (def == nullptr || !def->update.has_value()) continue;
+      // Sums over the ranks are in lists already, one for each bucket.
+      if (def == nullptr || !def->update.has_value() || def->collective) continue;
       const std::string several = SlotOfSeveral(op, *def);
       if (HasSparseGradient(op)) {
         LeaveAlone(i, "sparse gradient");

@@ -10,6 +10,7 @@
 #include "framework/analysis/plan_uses.h"
 #include "framework/analysis/stream_waits.h"
 #include "framework/base/str_cat.h"
+#include "framework/ir/op_role.h"
 
 namespace skiff {
 namespace {
@@ -69,18 +70,45 @@ class EarlyOrder {
   std::vector<int64_t> follows_;  // the instruction behind which each comes
 };
 
+// Returns the order in which optimizer ops that wait for a collective instruction, and who needs
+// their results, come last.
+std::vector<size_t> LateUpdates(const Plan& plan) {
+  const std::vector<std::vector<size_t>> data = DataDependencies(plan);
+  const std::vector<std::vector<size_t>> before = Dependencies(plan);
+  std::vector<bool> waits;
+  std::vector<bool> is_late;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    const bool is_beside = instruction.stream == PlanStream::kCommunication;
+    const bool follows_wait = std::ranges::any_of(data[i], [&](size_t j) { return waits[j]; });
+    const bool is_update = !is_beside && (instruction.op->role() & kRoleOptimize) != 0;
+    waits.push_back(is_beside || follows_wait);
+    is_late.push_back((is_update && follows_wait) ||
+                      std::ranges::any_of(before[i], [&](size_t j) { return is_late[j]; }));
+    order.push_back(i);
+  }
+  std::ranges::stable_partition(order, [&](size_t i) { return !is_late[i]; });
+  return order;
+}
+
+void Reorder(const std::vector<size_t>& order, Plan* plan) {
+  std::vector<Instruction> ordered;
+  for (const size_t i : order) ordered.push_back(std::move(plan->instructions[i]));
+  plan->instructions = std::move(ordered);
+}
+
 }  // namespace
 
 PassReport OverlapCollectivesPass::Apply(const PassContext&, Plan* plan) const {
   const int64_t count = std::ranges::count_if(
       plan->instructions, [&](const Instruction& i) { return MayRunBeside(*plan, i); });
   if (count == 0) return {.pass = {}, .changes = 0, .summary = "no collective instructions"};
-  std::vector<Instruction> ordered;
-  for (const size_t i : EarlyOrder(*plan).Find()) {
-    Instruction& instruction = ordered.emplace_back(std::move(plan->instructions[i]));
+  Reorder(EarlyOrder(*plan).Find(), plan);
+  for (Instruction& instruction : plan->instructions) {
     if (MayRunBeside(*plan, instruction)) instruction.stream = PlanStream::kCommunication;
   }
-  plan->instructions = std::move(ordered);
+  Reorder(LateUpdates(*plan), plan);
   const std::vector<int32_t> waits = StreamWaits(*plan);
   for (size_t i = 0; i < waits.size(); ++i) plan->instructions[i].waits_for = waits[i];
   const int64_t waited = std::ranges::count_if(waits, [](int32_t wait) { return wait >= 0; });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
@@ -25,13 +26,14 @@ using PassList = std::vector<std::shared_ptr<const Kind>>;
 template <typename Kind, typename Make>
 PassList<Kind> Select(const std::vector<std::string>& all, const std::vector<std::string>& defaults,
                       const Make& make, const PassList<Kind>& own, const PipelineOptions& options) {
-  std::vector<std::string> wanted;
-  for (const std::string& name : all) {
+  std::vector<std::string> wanted = options.also;
+  wanted.insert(wanted.end(), defaults.begin(), defaults.end());
+  // From the last on, since a pass that is needed runs before, and may need another one.
+  for (const std::string& name : std::views::reverse(all)) {
     // A pass that is skipped needs no other one.
-    if (Contains(options.skip, name)) continue;
-    if (!Contains(defaults, name) && !Contains(options.also, name)) continue;
-    wanted.push_back(name);
-    wanted.emplace_back(make(name)->needs());
+    if (!Contains(options.skip, name) && Contains(wanted, name)) {
+      wanted.emplace_back(make(name)->needs());
+    }
   }
   PassList<Kind> passes;
   for (const std::string& name : all) {

@@ -22,7 +22,8 @@ constexpr std::string_view kSumsGradientsFirst =
     "gradients are summed over the ranks before anything is done with them";
 
 constexpr PassOrder kOrders[] = {
-    {"sync_batch_norm", "data_parallel", "its ops update their statistics for all ranks themselves"},
+    {"sync_batch_norm", "data_parallel",
+     "its ops update their statistics for all ranks themselves"},
     {"data_parallel", "bucket_gradients", "it makes the sums that go into buckets"},
     {"bucket_gradients", "merge_optimizer", "single sums would stand between the ops to merge"},
     {"bucket_gradients", "early_update", "single sums would be read before the next is ready"},
@@ -33,6 +34,8 @@ constexpr PassOrder kOrders[] = {
     {"fuse_optimizer", "early_update", "it leaves an update ready earlier, which then may move"},
     {"merge_optimizer", "flatten_parameters", "it makes the lists that are then stored flat"},
     {"merge_optimizer", "early_update", "it merges updates while they are still together"},
+    {"flatten_parameters", "shard_optimizer", "it tells which updates are one, with all states"},
+    {"shard_optimizer", "early_update", "gathers of parameters move with the updates"},
 
     {"fuse_batch_norm_act", "fold_batch_norm", "a fused batch norm folds with its activation"},
     {"fuse_batch_norm_act", "replay_activation", "only the fused op can be replayed"},

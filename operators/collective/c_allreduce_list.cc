@@ -27,11 +27,7 @@ void RegisterCAllreduceList(OpRegistry& registry) {
   def.outputs = {{.name = "Out", .doc = "Like X, or float32 (out_dtype).", .duplicable = true}};
   def.attrs = RingAttrs();
   for (AttrDef& attr : SumAttrs()) def.attrs.push_back(std::move(attr));
-  def.attrs.push_back({.name = kIsFlatAttr,
-                       .type = AttrType::kBool,
-                       .default_value = false,
-                       .doc = "Asks for the tensors of X to be contiguous in memory; the result is "
-                              "the same."});
+  def.attrs.push_back(FlatListAttr());
   def.infer = InferSum;
   def.precision = Precision::kNone;
   def.no_gradient_reason = "it sums gradients";

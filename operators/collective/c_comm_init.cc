@@ -23,7 +23,7 @@ OpDef ConnectionDef(StaticText type, StaticText doc) {
   def.doc = doc;
   def.attrs = {RingAttrs().front()};
   def.infer = [](OpContext&) {};
-  def.precision = Precision::kFollow;
+  def.precision = Precision::kNone;
   def.no_gradient_reason = "it computes nothing";
   def.collective = true;
   return def;
@@ -68,10 +68,14 @@ void RegisterCCommInit(OpRegistry& registry) {
       CheckRankCount(run, "c_comm_init", nranks);
     });
   });
-  for (const char* type : {"c_comm_init_all", "c_gen_nccl_id"}) {
-    AddKernelsForAllDTypes(registry, type,
-                           [](PrepareContext&) { return MakeKernel([](const KernelContext&) {}); });
-  }
+  const auto prepare_nothing = [](PrepareContext&) {
+    return MakeKernel([](const KernelContext&) {});
+  };
+  // Without arguments, an op has the kernel of float32.
+  registry.AddKernel("c_comm_init_all",
+                     KernelDef{.dtype = DType::kFloat32, .prepare = prepare_nothing});
+  registry.AddKernel("c_gen_nccl_id",
+                     KernelDef{.dtype = DType::kUint8, .prepare = prepare_nothing});
 }
 
 }  // namespace skiff

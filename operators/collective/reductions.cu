@@ -1,6 +1,6 @@
 // CUDA kernels of the ops that reduce numbers over ranks: c_allreduce_sum, c_allreduce_list,
-// c_allreduce_max and c_reducescatter. Messages and additions are work of one stream, so the host
-// waits for nothing.
+// c_allreduce_max, c_reduce_scatter_list and c_reducescatter. Messages and additions are work of
+// one stream, so the host waits for nothing.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -85,7 +85,7 @@ class CudaReducer final : public Reducer {
   }
 };
 
-template <typename... Ts, typename Prepare>
+template <typename Prepare>
 void AddReducingKernels(OpRegistry& registry, const char* type, const Prepare& prepare) {
   AddCudaKernels<float, double, int32_t, int64_t, Float16, BFloat16>(
       registry, type, [=]<typename T>(PrepareContext& context) { return prepare(context); });
@@ -103,6 +103,7 @@ void RegisterReductionsCuda(OpRegistry& registry) {
   add("c_allreduce_sum", RankReduction::kSum);
   add("c_allreduce_list", RankReduction::kSum);
   add("c_allreduce_max", RankReduction::kLargest);
+  add("c_reduce_scatter_list", RankReduction::kSum);
   AddReducingKernels(registry, "c_reducescatter", [=](PrepareContext& context) {
     return PrepareReduceScatter(context, reducer);
   });

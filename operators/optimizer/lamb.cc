@@ -43,7 +43,8 @@ UpdateOp LambOp() {
           "weight_decay is and always_adapt is false, ParamOut = Param - lr step.",
       .states = AdamMoments(),
       .scalars = AdamPowers(),
-      .attrs = AdamAttrs(1e-6f)};
+      .attrs = AdamAttrs(1e-6f),
+      .needs_norms = true};
   op.attrs.push_back({.name = "weight_decay",
                       .type = AttrType::kFloat,
                       .doc = "The factor of the parameter that is added to its step."});

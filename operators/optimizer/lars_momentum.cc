@@ -59,7 +59,8 @@ UpdateOp LarsMomentumOp() {
                     "lars_policy", kDecayAndNorms, {kDecayAndNorms, kNorms},
                     "Which parameters adapt: \"decay_and_norms\": those with a decay above 0 "
                     "and norms above 0; \"norms\": those with norms above 0.")},
-      .list_attrs = {"lars_weight_decay"}};
+      .list_attrs = {"lars_weight_decay"},
+      .needs_norms = true};
 }
 
 }  // namespace

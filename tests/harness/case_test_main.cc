@@ -11,6 +11,7 @@
 #include "framework/base/error.h"
 #include "memory/places.h"
 #include "tests/harness/cuda_kernels.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/kernel_coverage.h"
 #include "tests/harness/op_runner.h"
 
@@ -57,9 +58,9 @@ class CudaCaseTest : public ::testing::Test {
       : registry_(registry), case_(op_case) {}
 
   void TestBody() override {
-    const std::string missing = WhyMissing(Place::Cuda());
+    const std::string missing = WhyMissing(CudaPlace());
     if (!missing.empty()) GTEST_SKIP() << missing;
-    ExpectNoFailures(RunCase(registry_, case_, {.place = Place::Cuda()}));
+    ExpectNoFailures(RunCase(registry_, case_, {.place = CudaPlace()}));
   }
 
  private:
@@ -107,7 +108,7 @@ int RunCudaCaseTests(int* argc, char** argv, const OpRegistry& registry, const C
   }
   for (const OpCase& op_case : cases) {
     if (op_case.benchmark_only) continue;
-    if (KernelsOfCase(registry, op_case, Place::Cuda()).empty()) continue;
+    if (KernelsOfCase(registry, op_case, CudaPlace()).empty()) continue;
     const std::string suite = "cuda_" + op_case.type;
     ::testing::RegisterTest(suite.c_str(), op_case.name.c_str(), nullptr, nullptr, __FILE__,
                             __LINE__, [&registry, &op_case]() -> ::testing::Test* {

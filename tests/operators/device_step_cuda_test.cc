@@ -17,6 +17,7 @@
 #include "operators/random/random_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/guarded_block.h"
 #include "tests/harness/prepared_op.h"
 
@@ -73,7 +74,7 @@ NamedTensors OutputsInStep(const OpCase& op_case, DType dtype, const Step& step)
   const std::unique_ptr<OpRegistry> registry = RegistryInStep(&step);
   const Op op = MakeOp(op_case);
   const NamedTensors inputs = MakeInputs(op_case, dtype);
-  PreparedOp prepared(*registry, op, inputs, {.place = Place::Cuda()});
+  PreparedOp prepared(*registry, op, inputs, {.place = CudaPlace()});
   prepared.Load(inputs, 0xFF);
   prepared.Run();
   prepared.Wait();
@@ -149,8 +150,8 @@ CaseList RandomOps() {
 TEST(DeviceStep, GoesBeforeThatOfTheHost) {
   if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   constexpr uint64_t kStep = 5;
-  const GuardedBlock on_device(sizeof(kStep), Place::Cuda());
-  CopyBytes(on_device.data(), Place::Cuda(), &kStep, Place::Cpu(), sizeof(kStep));
+  const GuardedBlock on_device(sizeof(kStep), CudaPlace());
+  CopyBytes(on_device.data(), CudaPlace(), &kStep, Place::Cpu(), sizeof(kStep));
   for (const OpCase& op_case : RandomOps()) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       SCOPED_TRACE(CaseName(op_case) + (dtype == DType::kFloat32 ? ", float32" : ", float64"));

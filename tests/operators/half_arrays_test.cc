@@ -25,6 +25,7 @@
 #include "memory/places.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/beam_search_loop.h"
+#include "tests/harness/cuda_place.h"
 
 namespace skiff {
 namespace {
@@ -175,7 +176,7 @@ TEST_P(HalfArraysTest, HoldTheScoresOfABeamSearch) {
 
 INSTANTIATE_TEST_SUITE_P(OnEveryPlace, HalfArraysTest,
                          ::testing::Combine(::testing::Values(DType::kFloat16, DType::kBFloat16),
-                                            ::testing::Values(Place::Cpu(), Place::Cuda())));
+                                            ::testing::Values(Place::Cpu(), harness::CudaPlace())));
 
 }  // namespace
 }  // namespace skiff

@@ -12,6 +12,7 @@
 #include "operators/nn/nn_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -29,7 +30,7 @@ double FirstOutput(const OpCase& op_case, const std::string& slot, DType dtype, 
   const Op op = MakeOp(op_case);
   const NamedTensors inputs = MakeInputs(op_case, dtype);
   PreparedOp prepared(registry, op, inputs,
-                      {.place = Place::Cuda(), .candidate = candidate, .math = math});
+                      {.place = CudaPlace(), .candidate = candidate, .math = math});
   prepared.Load(inputs, 0xFF);
   prepared.Run();
   prepared.Wait();

@@ -35,6 +35,7 @@
 #include "memory/places.h"
 #include "tests/harness/all_cases.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/gradient_check.h"
 #include "tests/harness/round_like_half.h"
 
@@ -338,7 +339,7 @@ TEST(OpsInHalf, HaveTheBitsOfRoundedFloat32) {
 // Returns why there is no device; empty if there is one.
 std::string WhyNoDevice() {
   try {
-    AllocatorOf(Place::Cuda());
+    AllocatorOf(CudaPlace());
   } catch (const Error& error) {
     return error.what();
   }
@@ -348,7 +349,7 @@ std::string WhyNoDevice() {
 // What the cases show on the device. The first call runs them.
 const HalfCheck& OnDevice() {
   static const HalfCheck& check = *[] {
-    auto* made = new HalfCheck(Place::Cuda());
+    auto* made = new HalfCheck(CudaPlace());
     std::map<std::string, size_t> cases;
     for (const OpCase& op_case : AllCases()) {
       if (!RunsInHalf(op_case)) continue;

@@ -17,6 +17,7 @@
 #include "framework/plan/plan.h"
 #include "memory/places.h"
 #include "skiff/skiff.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/skiff/sparse_training.h"
 
 namespace skiff {
@@ -108,7 +109,7 @@ class SparseTrainingOnCuda : public ::testing::TestWithParam<Spec> {
  protected:
   void SetUp() override {
     try {
-      AllocatorOf(Place::Cuda());
+      AllocatorOf(harness::CudaPlace());
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
@@ -126,13 +127,13 @@ TEST_P(SparseTrainingOnCuda, HasTheTableOfTheCpu) {
       return Train(*GetParam().make(), place, options, graphs);
     };
     const std::vector<float> expected = train(Place::Cpu(), false).trained;
-    const Tables found = train(Place::Cuda(), false);
+    const Tables found = train(harness::CudaPlace(), false);
     ASSERT_EQ(found.trained.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(found.trained[i], expected[i], 2e-6f) << "row " << i / 5;
     }
     ExpectMoved(found, GetParam().name);
-    EXPECT_EQ(train(Place::Cuda(), true).trained, found.trained) << "in graphs";
+    EXPECT_EQ(train(harness::CudaPlace(), true).trained, found.trained) << "in graphs";
   }
 }
 
@@ -146,7 +147,7 @@ TEST_P(SparseTrainingOnCuda, NeedsLittleScratchMemory) {
   const Variable ids = layers::Data("ids", {-1}, DType::kInt64);
   const Variable rows = layers::Embedding(ids, {.rows = kRows, .width = kWidth, .is_sparse = true});
   GetParam().make()->Minimize(layers::Mean(layers::Square(rows)));
-  Executor executor(Place::Cuda());
+  Executor executor(harness::CudaPlace());
   executor.Run(startup);
   CompiledProgram compiled = executor.Compile(main);
   const FeedList feeds = {{"ids", Tensor::FromValues<int64_t>({3}, {5, 3999, 5})}};

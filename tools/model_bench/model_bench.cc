@@ -65,7 +65,7 @@ DEFINE_string(
 DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
-DEFINE_string(place, "cpu", "where to run: cpu or cuda");
+DEFINE_string(place, "cpu", "where to run: cpu, cuda, or cuda:1 for the second of several devices");
 DEFINE_string(math, "full",
               "on a device, how products and convolutions of float32 compute: full, or tf32, which "
               "rounds their factors; ignored on the CPU");

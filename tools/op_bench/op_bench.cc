@@ -32,8 +32,8 @@ DEFINE_string(case, "", "Name of a case; empty: all cases of the ops.");
 DEFINE_string(dtype, "float32", "Dtype of the run; cases without it are left out.");
 DEFINE_string(candidate, "", "Kernel candidate; empty: the one that the registry chooses.");
 DEFINE_string(device, "cpu",
-              "\"cpu\" or \"cuda\". On cuda, ops without a kernel there are left out, and a run "
-              "lasts until the device has finished.");
+              "cpu, cuda, or cuda:1 for the second of several devices. On a device, ops without a "
+              "kernel there are left out, and a run lasts until the device has finished.");
 DEFINE_int32(threads, 0, "Threads; 0: OpenMP's default.");
 DEFINE_double(seconds, 0.2, "Least measured time per case.");
 DEFINE_bool(gradient, false,
@@ -50,9 +50,7 @@ namespace skiff {
 namespace {
 
 Place ChosenPlace() {
-  SKIFF_ENFORCE(FLAGS_device == "cpu" || FLAGS_device == "cuda", kInvalidArgument,
-                "--device=", FLAGS_device, ": expected cpu or cuda");
-  const Place place = FLAGS_device == "cpu" ? Place::Cpu() : Place::Cuda();
+  const Place place = Place::FromName(FLAGS_device);
   AllocatorOf(place);  // throws an Error here, rather than in each case, if there is no such place
   SKIFF_ENFORCE(place.is_cpu() || !FLAGS_gradient, kInvalidArgument,
                 "--gradient runs on the CPU only");

@@ -8,6 +8,8 @@
 namespace skiff {
 namespace {
 
+constexpr size_t kMostDigits = 20;  // of a step
+
 std::string TextOf(const Plan& plan, const Instruction& instruction) {
   for (const ValueId output : instruction.outputs) {
     if (output) return StrCat(instruction.Name(), " of ", plan[output].name, ", step ");
@@ -19,11 +21,13 @@ std::string TextOf(const Plan& plan, const Instruction& instruction) {
 
 CollectiveActivity::CollectiveActivity(const Plan& plan, const Instruction& instruction,
                                        Communicator* communicator)
-    : communicator_(*communicator), text_(TextOf(plan, instruction)), without_step_(text_.size()) {}
+    : communicator_(*communicator), text_(TextOf(plan, instruction)), without_step_(text_.size()) {
+  // A step allocates no memory.
+  text_.reserve(without_step_ + kMostDigits);
+}
 
-// In place: a step allocates no memory.
 const std::string* CollectiveActivity::TextAt(uint64_t step) {
-  std::array<char, 20> digits;
+  std::array<char, kMostDigits> digits;
   const auto end = std::to_chars(digits.begin(), digits.end(), step).ptr;
   text_.resize(without_step_);
   text_.append(digits.begin(), end);

@@ -21,7 +21,8 @@ SumOrder SumOrderFromName(const std::string& name);
 std::string SumOrderName(SumOrder order);
 
 // Whether collective ops run beside the others: on a device on a second stream, on the CPU in a
-// second thread. The results are the same bits.
+// second thread. The results are the same bits. Updates then come last, so all gradients are in
+// memory at once.
 enum class Overlap {
   kAuto,  // on a device, and on the CPU if a rank has at least 4 cores
   kOn,

@@ -2,8 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "framework/op/arguments.h"
 #include "operators/collective/kernels/array_list.h"
@@ -28,18 +28,11 @@ DType ResultDType(const OpContext& context) {
   return DType::kFloat32;
 }
 
-int64_t AllElements(const OpContext& context) {
-  int64_t count = 0;
-  for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    count = AddCounts(count, context.Input("X", i).shape.element_count());
-  }
-  return count;
-}
-
 class AllReduce final : public Kernel {
  public:
   AllReduce(PrepareContext& context, const Reducer& reducer, RankReduction reduction)
-      : reducer_(reducer),
+      : type_(context.op().type),
+        reducer_(reducer),
         x_(context.InputCount("X"), context.Input("X").dtype),
         out_(context.InputCount("X"), context.Output("Out").dtype) {
     for (size_t i = 0; i < x_.size(); ++i) {
@@ -50,8 +43,9 @@ class AllReduce final : public Kernel {
       skip_ = In<bool>(context, "Skip");
       mean_ = context.Attr<bool>("mean");
     }
+    if (context.def().FindAttr("parts") != nullptr) SetParts(context);
     // Sums of integers don't depend on their order.
-    const bool is_fast = reduction == RankReduction::kSum && IsFloat(x_.dtype()) &&
+    const bool is_fast = context.def().FindAttr("order") != nullptr && IsFloat(x_.dtype()) &&
                          context.Attr<std::string>("order") == "fast";
     const int64_t count = AllElements(context);
     if (is_fast) {
@@ -64,16 +58,27 @@ class AllReduce final : public Kernel {
   void Run(const KernelContext& run) override {
     x_.SetArrays([&](size_t i) -> const Tensor& { return inputs_[i].tensor(run); });
     out_.SetArrays([&](size_t i) -> Tensor& { return outputs_[i].tensor(run); });
-    const int32_t ranks = WorldOf(run).size;
+    const World& world = WorldOf(run);
+    const int32_t ranks = world.size;
+    if (!parts_.empty()) CheckRankCount(run, type_, std::ssize(parts_));
     if (ranks == 1 || (skip_.is_there() && *skip_(run))) return TakeAlone(run);
     const double factor = mean_ ? 1.0 / ranks : 1;
     if (fast_.has_value()) return fast_->Run(run, &x_, factor, &out_);
-    slices_->AllReduce(run, &x_, factor, &out_);
+    if (parts_.empty()) return slices_->AllReduce(run, &x_, factor, &out_);
+    const int64_t own = parts_[static_cast<size_t>(world.rank)].begin;
+    slices_->ReduceScatter(run, &x_, factor, parts_, own, &out_);
   }
 
   bool AcceptsFewerRows() const override { return true; }
 
  private:
+  void SetParts(const OpContext& context) {
+    const auto& begins = context.Attr<std::vector<int64_t>>("parts");
+    for (size_t r = 0; r + 1 < begins.size(); ++r) {
+      parts_.push_back({.begin = begins[r], .count = begins[r + 1] - begins[r]});
+    }
+  }
+
   // Sets Out to X, converted.
   void TakeAlone(const KernelContext& run) const {
     for (size_t i = 0; i < x_.size(); ++i) {
@@ -86,6 +91,7 @@ class AllReduce final : public Kernel {
     }
   }
 
+  const std::string type_;
   const Reducer& reducer_;
   InArrays x_;
   OutArrays out_;
@@ -93,6 +99,7 @@ class AllReduce final : public Kernel {
   std::vector<Out<>> outputs_;
   In<bool> skip_;
   bool mean_ = false;
+  std::vector<ListSlice> parts_;  // by rank; empty: each rank gets all
   // One of the two is there.
   std::optional<FastSum> fast_;
   std::optional<SliceReduction> slices_;
@@ -109,6 +116,13 @@ std::vector<AttrDef> SumAttrs() {
            .type = AttrType::kInt,
            .default_value = int32_t{-1},
            .doc = "The dtype of Out: -1, X's, or 5, float32, where X is half."}};
+}
+
+AttrDef FlatListAttr() {
+  return {.name = kIsFlatAttr,
+          .type = AttrType::kBool,
+          .default_value = false,
+          .doc = "Asks for the tensors of X to be contiguous in memory; the result is the same."};
 }
 
 void InferSum(OpContext& context) {

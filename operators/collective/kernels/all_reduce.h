@@ -1,5 +1,5 @@
 // The kernel of ops that reduce each of X over all ranks to the Out of the same index:
-// c_allreduce_sum, c_allreduce_list and c_allreduce_max.
+// c_allreduce_sum, c_allreduce_list, c_allreduce_max and c_reduce_scatter_list, which has parts.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,8 @@ namespace skiff {
 
 // Returns the attributes of sums: mean, order and out_dtype.
 std::vector<AttrDef> SumAttrs();
+// Returns the definition of kIsFlatAttr for a list.
+AttrDef FlatListAttr();
 // Sets the outputs of a sum, as out_dtype says. Throws Error for attributes, and for Skip, that
 // don't fit X.
 void InferSum(OpContext& context);

@@ -1,5 +1,8 @@
 #include "operators/collective/kernels/collective_definition.h"
 
+#include <algorithm>
+
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 #include "operators/common/input_checks.h"
 #include "operators/common/ranks/messages.h"
@@ -28,6 +31,34 @@ AttrDef RankCountAttr() {
           .accepts = [](const Attribute& value) { return std::get<int32_t>(value) >= 1; },
           .expected = "at least 1",
           .refusal = ErrorCode::kOutOfRange};
+}
+
+int64_t AllElements(const OpContext& context) {
+  int64_t count = 0;
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
+    const Shape& shape = context.Input("X", i).shape;
+    if (!shape.is_known()) return -1;
+    count = AddCounts(count, shape.element_count());
+  }
+  return count;
+}
+
+AttrDef PartsAttr() {
+  return {.name = "parts",
+          .type = AttrType::kLongs,
+          .doc =
+              "Where the part of each rank begins, and the number of all elements. A run with "
+              "other ranks is an Error."};
+}
+
+void CheckParts(const OpContext& context) {
+  const auto& parts = context.Attr<std::vector<int64_t>>("parts");
+  const int64_t all = AllElements(context);
+  const bool fits = parts.size() >= 2 && parts.front() == 0 && std::ranges::is_sorted(parts) &&
+                    (all < 0 || parts.back() == all);
+  SKIFF_ENFORCE(fits, kInvalidArgument, context.op().type, ": parts = [", Join(parts, ", "),
+                "], expected where the part of each rank begins, in ascending order from 0, and ",
+                all < 0 ? "the number of elements" : StrCat(all, ", the number of elements"));
 }
 
 AttrDef MeanAttr() {

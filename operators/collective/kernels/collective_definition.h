@@ -16,6 +16,14 @@ std::vector<AttrDef> RingAttrs();
 // Returns the attribute nranks, for which CheckRankCount is made.
 AttrDef RankCountAttr();
 
+// Returns the elements of all X, or -1 if a shape isn't known.
+int64_t AllElements(const OpContext& context);
+// Returns the attribute `parts`: where the part of each rank begins among the elements of all X,
+// taken one tensor after the other, and their number.
+AttrDef PartsAttr();
+// Throws Error unless the attribute fits X.
+void CheckParts(const OpContext& context);
+
 // Return the attribute `mean` of sums, and the input Skip, by which all ranks keep to themselves.
 AttrDef MeanAttr();
 SlotDef SkipSlot();

@@ -1,6 +1,7 @@
 #include "operators/collective/kernels/reduce_scatter.h"
 
 #include <utility>
+#include <vector>
 
 #include "framework/op/arguments.h"
 #include "operators/collective/kernels/array_list.h"
@@ -16,7 +17,9 @@ std::unique_ptr<Kernel> PrepareReduceScatter(PrepareContext& context, const Redu
                            x_meta.shape.element_count());
   const In<> x(context, "X");
   const Out<> out(context, "Out");
-  return MakeRowsKernel([=, nranks = context.IntAttr("nranks"), reduction = std::move(reduction),
+  const int64_t nranks = context.IntAttr("nranks");
+  return MakeRowsKernel([=, reduction = std::move(reduction),
+                         parts = std::vector<ListSlice>(static_cast<size_t>(nranks)),
                          from = InArrays(1, x_meta.dtype),
                          to = OutArrays(1, x_meta.dtype)](const KernelContext& run) mutable {
     CheckRankCount(run, "c_reducescatter", nranks);
@@ -25,7 +28,11 @@ std::unique_ptr<Kernel> PrepareReduceScatter(PrepareContext& context, const Redu
     }
     from.SetArrays([&](size_t) -> const Tensor& { return x.tensor(run); });
     to.SetArrays([&](size_t) -> Tensor& { return out.tensor(run); });
-    reduction.ReduceScatter(run, &from, 1, &to);
+    const int64_t part = to.element_count();
+    for (int32_t rank = 0; rank < nranks; ++rank) {
+      parts[static_cast<size_t>(rank)] = {.begin = rank * part, .count = part};
+    }
+    reduction.ReduceScatter(run, &from, 1, parts, 0, &to);
   });
 }
 

@@ -34,23 +34,23 @@ void SliceReduction::AllReduce(const KernelContext& run, InArrays* x, double fac
     const int64_t count = std::min(piece, x->element_count() - begin);
     CutAllReduce(begin, count, world.size);
     const int64_t own = slices_[static_cast<size_t>(world.rank)].begin;
-    Gather(run, ReduceOwn(run, x, factor, own, out), out);
+    const void* reduced = ReduceOwn(run, x, factor, own, out);
+    GatherSlices(run, slices_, reduced, scratch_.Region(run, kReceived), &messages_, out);
     begin += count;
   } while (begin < x->element_count());
 }
 
 void SliceReduction::ReduceScatter(const KernelContext& run, InArrays* x, double factor,
+                                   std::span<const ListSlice> parts, int64_t out_begin,
                                    OutArrays* out) {
-  const World& world = WorldOf(run);
-  const int64_t part = out->element_count();
-  const int64_t piece = scratch_.ElementsOfRank(world.size);
+  const int64_t piece = scratch_.ElementsOfRank(WorldOf(run).size);
+  const int64_t largest = std::ranges::max(parts, {}, &ListSlice::count).count;
   int64_t begin = 0;
   do {
-    const int64_t count = std::min(piece, part - begin);
-    CutReduceScatter(begin, count, part, world.size);
-    ReduceOwn(run, x, factor, begin, out);
-    begin += count;
-  } while (begin < part);
+    CutReduceScatter(begin, piece, parts);
+    ReduceOwn(run, x, factor, out_begin + begin, out);
+    begin += piece;
+  } while (begin < largest);
 }
 
 void SliceReduction::CutAllReduce(int64_t begin, int64_t count, int32_t ranks) {
@@ -61,18 +61,20 @@ void SliceReduction::CutAllReduce(int64_t begin, int64_t count, int32_t ranks) {
   }
 }
 
-void SliceReduction::CutReduceScatter(int64_t begin, int64_t count, int64_t part, int32_t ranks) {
+void SliceReduction::CutReduceScatter(int64_t begin, int64_t count,
+                                      std::span<const ListSlice> parts) {
   slices_.clear();
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    slices_.push_back({.begin = rank * part + begin, .count = count});
+  for (const ListSlice& part : parts) {
+    slices_.push_back(
+        {.begin = part.begin + begin, .count = std::clamp(part.count - begin, int64_t{0}, count)});
   }
 }
 
 const void* SliceReduction::ReduceOwn(const KernelContext& run, InArrays* x, double factor,
                                       int64_t begin, OutArrays* out) {
   const World& world = WorldOf(run);
-  const Slice& own = slices_[static_cast<size_t>(world.rank)];
-  const auto find_or_pack = [&](const Slice& slice, Region region, int64_t at) -> const void* {
+  const ListSlice& own = slices_[static_cast<size_t>(world.rank)];
+  const auto find_or_pack = [&](const ListSlice& slice, Region region, int64_t at) -> const void* {
     if (const std::byte* found = x->Find(slice.begin, slice.count); found != nullptr) return found;
     if (slice.count == 0) return nullptr;
     std::byte* packed = static_cast<std::byte*>(scratch_.Region(run, region)) + at * SizeOf(dtype_);
@@ -83,7 +85,7 @@ const void* SliceReduction::ReduceOwn(const KernelContext& run, InArrays* x, dou
   int64_t packed = 0;
   for (int32_t rank = 0; rank < world.size; ++rank) {
     if (rank == world.rank) continue;
-    const Slice& slice = slices_[static_cast<size_t>(rank)];
+    const ListSlice& slice = slices_[static_cast<size_t>(rank)];
     messages_.Send(rank, find_or_pack(slice, kPacked, packed), slice.count * SizeOf(dtype_));
     packed += slice.count;
     messages_.Receive(rank, received, own.count * SizeOf(dtype_));
@@ -105,29 +107,6 @@ const void* SliceReduction::ReduceOwn(const KernelContext& run, InArrays* x, dou
                         .result = result});
   if (place == nullptr) out->CopyFrom(run, result, begin, own.count);
   return result;
-}
-
-void SliceReduction::Gather(const KernelContext& run, const void* own, OutArrays* out) {
-  const World& world = WorldOf(run);
-  const int64_t element_bytes = SizeOf(result_dtype_);
-  const auto for_each_other = [&](const auto& visit) {
-    auto* scratch = static_cast<std::byte*>(scratch_.Region(run, kReceived));
-    for (int32_t rank = 0; rank < world.size; ++rank) {
-      if (rank == world.rank) continue;
-      const Slice& slice = slices_[static_cast<size_t>(rank)];
-      visit(rank, slice, out->Find(slice.begin, slice.count), scratch);
-      scratch += slice.count * element_bytes;
-    }
-  };
-  const int64_t own_bytes = slices_[static_cast<size_t>(world.rank)].count * element_bytes;
-  for_each_other([&](int32_t rank, const Slice& slice, void* place, void* scratch) {
-    messages_.Send(rank, own, own_bytes);
-    messages_.Receive(rank, place != nullptr ? place : scratch, slice.count * element_bytes);
-  });
-  messages_.Exchange(run);
-  for_each_other([&](int32_t, const Slice& slice, void* place, void* scratch) {
-    if (place == nullptr) out->CopyFrom(run, scratch, slice.begin, slice.count);
-  });
 }
 
 }  // namespace skiff

@@ -10,10 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "operators/collective/kernels/array_list.h"
 #include "operators/collective/kernels/reducer.h"
+#include "operators/collective/kernels/slice_gather.h"
 #include "operators/common/ranks/messages.h"
 #include "operators/common/ranks/scratch.h"
 
@@ -26,28 +28,22 @@ class SliceReduction {
   SliceReduction(PrepareContext& context, const Reducer& reducer, RankReduction reduction,
                  DType dtype, DType result_dtype, size_t arrays, int64_t element_count);
 
-  // Reduce `x`, of the same number of elements on all ranks, to `out`, times `factor`. AllReduce
-  // gives all ranks all elements; `x` and `out` may be the same memory. ReduceScatter gives rank r
-  // the r-th part of equal parts; `out` has a part's elements. There must be a communicator. Throw
-  // what Communicator::Exchange throws.
+  // Reduce `x`, of the same number of elements on all ranks, to `out`, times `factor`. Both may be
+  // the same memory. AllReduce gives all ranks all elements. ReduceScatter gives each rank its part
+  // of the elements of `x`, which becomes the elements of `out` from `out_begin` on; `parts` are
+  // the same on all ranks. There must be a communicator. Throw what Communicator::Exchange throws.
   void AllReduce(const KernelContext& run, InArrays* x, double factor, OutArrays* out);
-  void ReduceScatter(const KernelContext& run, InArrays* x, double factor, OutArrays* out);
+  void ReduceScatter(const KernelContext& run, InArrays* x, double factor,
+                     std::span<const ListSlice> parts, int64_t out_begin, OutArrays* out);
 
  private:
-  // Elements of a list, which belong to a rank.
-  struct Slice {
-    int64_t begin = 0;
-    int64_t count = 0;
-  };
-
   void CutAllReduce(int64_t begin, int64_t count, int32_t ranks);
-  void CutReduceScatter(int64_t begin, int64_t count, int64_t part, int32_t ranks);
+  // Takes elements [begin, begin + count) of each part, as far as the part has them.
+  void CutReduceScatter(int64_t begin, int64_t count, std::span<const ListSlice> parts);
   // Reduces this rank's slice. Returns where the result is: at elements [begin, …) of `out` if
   // these lie together, else in scratch memory, and copied from there.
   const void* ReduceOwn(const KernelContext& run, InArrays* x, double factor, int64_t begin,
                         OutArrays* out);
-  // Sends this rank's slice of the result to all ranks, and receives theirs.
-  void Gather(const KernelContext& run, const void* own, OutArrays* out);
 
   const Reducer& reducer_;
   RankReduction reduction_;
@@ -55,7 +51,7 @@ class SliceReduction {
   DType result_dtype_;
   Scratch scratch_;
   Messages messages_;
-  std::vector<Slice> slices_;  // by rank
+  std::vector<ListSlice> slices_;  // by rank
 };
 
 }  // namespace skiff

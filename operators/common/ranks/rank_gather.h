@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "framework/base/element_count.h"
 #include "framework/op/kernel.h"
 #include "operators/common/ranks/messages.h"
 #include "operators/common/ranks/scratch.h"
@@ -43,7 +44,7 @@ class RankGather {
   RankGather(PrepareContext& context, int64_t items)
       : items_(items),
         own_(context.RequestWorkspace(items * kItemBytes)),
-        scratch_(context, items, kItemBytes, 1) {}
+        scratch_(context, kMaxElementCount, kItemBytes, 1) {}
 
   // Returns where the kernel puts the items of this rank.
   Item* Own(const KernelContext& run) const { return static_cast<Item*>(run.workspace(own_)); }

@@ -11,8 +11,9 @@ namespace skiff {
 
 class Scratch {
  public:
-  // Requests `regions` regions for numbers of `element_bytes` each. `element_count`: the most of
-  // them that a run has.
+  // Requests `regions` regions for numbers of `element_bytes` each. `element_count`: the most
+  // numbers that all ranks together send to a rank; kMaxElementCount if that depends on the number
+  // of ranks.
   Scratch(PrepareContext& context, int64_t element_count, int64_t element_bytes, int regions);
 
   // Returns region i in this run.

@@ -431,6 +431,7 @@ class CudaUpdateKernel final : public Kernel {
   void Run(const KernelContext& run) override {
     const cudaStream_t stream = StreamOf(run);
     CudaUpdate<T> update = Collect(run, stream);
+    if (arguments_.has_part) CopyOtherElements(run);
     if (only_touched_) {
       UpdateTouchedRows(run, update, stream);
     } else if (sparse_) {
@@ -491,6 +492,15 @@ class CudaUpdateKernel final : public Kernel {
     }
   }
 
+  // Copies arrays of which the op updates only a part.
+  void CopyOtherElements(const KernelContext& run) const {
+    CopyPairs(run, arguments_.half_params);
+    if (!arguments_.has_sharded_params) CopyPairs(run, arguments_.params);
+    for (size_t k = 0; k < arguments_.states.size(); ++k) {
+      if (!arguments_.sharded_states[k]) CopyPairs(run, arguments_.states[k]);
+    }
+  }
+
   // CopyToOutputs on the device.
   static void CopyPairs(const KernelContext& run, const std::vector<UpdateArguments::Pair>& pairs) {
     for (const UpdateArguments::Pair& pair : pairs) {
@@ -522,28 +532,31 @@ class CudaUpdateKernel final : public Kernel {
 
   void Locate(const KernelContext& run, size_t i, CudaParameter<T>* parameter) const {
     const UpdateArguments::Pair param = arguments_.params[i];
-    parameter->param = run.input(param.in).template data<T>();
-    parameter->param_out = run.output(param.out).template data<T>();
+    const int64_t in_param = arguments_.BeginInParam(i);
+    parameter->param = run.input(param.in).template data<T>() + in_param;
+    parameter->param_out = run.output(param.out).template data<T>() + in_param;
     const Tensor& grad = run.input(arguments_.grads[i]);
     // A sparse one isn't read from here.
     if (!sparse_ && arguments_.has_half_grads) {
-      parameter->half_grad = static_cast<const uint16_t*>(grad.raw_data());
+      parameter->half_grad = static_cast<const uint16_t*>(grad.raw_data()) + arguments_.Begin(i);
     } else if (!sparse_) {
-      parameter->grad = grad.template data<T>();
+      parameter->grad = grad.template data<T>() + arguments_.Begin(i);
     }
     bool is_aligned = IsPackAligned(parameter->param) && IsPackAligned(parameter->grad) &&
                       IsPackAligned(parameter->param_out) &&
                       IsHalfPackAligned(parameter->half_grad);
     if constexpr (kHasHalves) {
       const UpdateArguments::Pair half = arguments_.half_params[i];
-      parameter->half_param = static_cast<const uint16_t*>(run.input(half.in).raw_data());
-      parameter->half_param_out = static_cast<uint16_t*>(run.output(half.out).raw_data());
+      const int64_t begin = arguments_.Begin(i);
+      parameter->half_param = static_cast<const uint16_t*>(run.input(half.in).raw_data()) + begin;
+      parameter->half_param_out = static_cast<uint16_t*>(run.output(half.out).raw_data()) + begin;
       is_aligned = is_aligned && IsHalfPackAligned(parameter->half_param_out);
     }
     for (size_t k = 0; k < arguments_.states.size(); ++k) {
       const UpdateArguments::Pair state = arguments_.states[k][i];
-      parameter->states[k] = run.input(state.in).template data<T>();
-      parameter->states_out[k] = run.output(state.out).template data<T>();
+      const int64_t in_state = arguments_.BeginInState(k, i);
+      parameter->states[k] = run.input(state.in).template data<T>() + in_state;
+      parameter->states_out[k] = run.output(state.out).template data<T>() + in_state;
       is_aligned = is_aligned && IsPackAligned(parameter->states[k]) &&
                    IsPackAligned(parameter->states_out[k]);
     }

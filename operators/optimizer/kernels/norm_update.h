@@ -3,7 +3,8 @@
 //
 // A run has two passes over the elements: the first measures the norms, the second updates. A norm
 // is a sum over chunks of a fixed size, added up in order, so the number of threads doesn't matter.
-// A gradient of selected rows is made dense first: the norms are those of the whole parameter.
+// A gradient of selected rows is made dense first: the norms are those of the whole parameter. The
+// part that an op updates has whole parameters only.
 #pragma once
 
 #include <array>

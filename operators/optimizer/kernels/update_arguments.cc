@@ -1,6 +1,7 @@
 #include "operators/optimizer/kernels/update_arguments.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -63,6 +64,15 @@ GradientForm<T> GradientFormOf(const OpContext& context, size_t i) {
   return form;
 }
 
+// Returns a pair for each parameter, even if one array, a shard, is that of all parameters.
+std::vector<UpdateArguments::Pair> PairsOfParameters(const OpContext& context,
+                                                     std::string_view input,
+                                                     std::string_view output) {
+  std::vector<UpdateArguments::Pair> pairs = PairsOf(context, input, output);
+  if (IsSharded(context, input)) pairs.resize(context.InputCount("Param"), pairs[0]);
+  return pairs;
+}
+
 }  // namespace
 
 UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule& rule)
@@ -79,19 +89,21 @@ UpdateArguments::UpdateArguments(const OpContext& context, const CoefficientRule
     const auto is_scalar = [&](const ScalarSource& source) { return source.input == input; };
     const bool is_param = input == "Param" || input == "MasterParam";
     if (is_param || std::ranges::any_of(rule.scalars, is_scalar)) continue;
-    states.push_back(PairsOf(context, input, output));
+    states.push_back(PairsOfParameters(context, input, output));
+    sharded_states.push_back(IsSharded(context, input));
   }
   SKIFF_ENFORCE(states.size() >= rule.state_count && states.size() <= kMaxUpdateStates,
                 kFailedPrecondition, context.op().type, " has ", states.size(),
                 " states, expected at least ", rule.state_count, ", as its formula, and at most ",
                 kMaxUpdateStates);
-  for (size_t i = 0; i < params.size(); ++i) {
-    counts.push_back(context.Input("Param", i).shape.element_count());
-  }
+  pieces = PiecesOf(context);
+  std::ranges::transform(pieces, std::back_inserter(counts), &PartPiece::count);
+  has_part = HasPart(context.op());
   if (!context.Attr<bool>("multi_precision")) return;
   // The formula updates the master weights; the parameters become their rounded copies.
   half_params = std::move(params);
-  params = PairsOf(context, "MasterParam", "MasterParamOut");
+  params = PairsOfParameters(context, "MasterParam", "MasterParamOut");
+  has_sharded_params = IsSharded(context, "MasterParam");
   half = context.Input("Param").dtype;
   has_half_grads = context.Input("Grad").dtype == half;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "framework/op/update_part.h"
 #include "operators/optimizer/kernels/update_numbers.h"
 #include "operators/optimizer/kernels/update_range.h"
 
@@ -39,6 +40,15 @@ struct UpdateArguments {
 
   size_t parameter_count() const { return params.size(); }
   int rate(size_t i) const { return rates.size() == 1 ? rates[0] : rates[i]; }
+  // Return where the elements of parameter i begin in the parameter's own arrays, in the array of
+  // state k, and in the array of params.
+  int64_t Begin(size_t i) const { return pieces[i].begin; }
+  int64_t BeginInState(size_t k, size_t i) const {
+    return sharded_states[k] ? pieces[i].place : pieces[i].begin;
+  }
+  int64_t BeginInParam(size_t i) const {
+    return has_sharded_params ? pieces[i].place : pieces[i].begin;
+  }
   // Returns the numbers of parameter i that attributes give.
   UpdateNumbers NumbersOf(size_t i) const;
 
@@ -46,12 +56,18 @@ struct UpdateArguments {
   std::vector<Pair> half_params;  // with multi_precision: Param and ParamOut; else empty
   std::vector<int> grads;
   std::vector<std::vector<Pair>> states;  // by state, by parameter
-  std::vector<int> rates;                 // for all parameters, or per parameter
+  // Whether a shard has the arrays of all parameters: of a state; of `params`.
+  std::vector<bool> sharded_states;
+  bool has_sharded_params = false;
+  std::vector<int> rates;  // for all parameters, or per parameter
   std::vector<Number> numbers;
   std::vector<Scalar> scalars;
   int skip = -1;
   int scale = -1;
-  std::vector<int64_t> counts;   // elements, by parameter
+  // By parameter: the elements that the op updates, and their number.
+  std::vector<PartPiece> pieces;
+  std::vector<int64_t> counts;
+  bool has_part = false;         // whether there may be other elements
   DType half = DType::kFloat32;  // with multi_precision: the dtype of Param
   bool has_half_grads = false;   // whether gradients have that dtype, too
 };

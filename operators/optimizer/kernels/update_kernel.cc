@@ -58,6 +58,7 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
     CopyInputsToOutputs(run);
     return;
   }
+  if (arguments_.has_part) CopyOtherElements(run);
   numbers_.Read();
   Update(run);
   // States beyond those of the formula are passed on unchanged.
@@ -69,16 +70,19 @@ void UpdateKernel<T>::Run(const KernelContext& run) {
 
 template <typename T>
 UpdateRange<T> UpdateKernel<T>::RangeWithoutGradient(const KernelContext& run, size_t i) const {
+  const int64_t in_param = arguments_.BeginInParam(i);
   UpdateRange<T> range;
   range.parameter = i;
-  range.param = InputData<T>(run, arguments_.params[i].in);
-  range.param_out = OutputData<T>(run, arguments_.params[i].out);
+  range.param = InputData<T>(run, arguments_.params[i].in) + in_param;
+  range.param_out = OutputData<T>(run, arguments_.params[i].out) + in_param;
   if (!arguments_.half_params.empty()) {
-    range.half_param_out = OutputData<uint16_t>(run, arguments_.half_params[i].out);
+    range.half_param_out =
+        OutputData<uint16_t>(run, arguments_.half_params[i].out) + arguments_.Begin(i);
   }
   for (size_t k = 0; k < arguments_.states.size(); ++k) {
-    range.states[k] = InputData<T>(run, arguments_.states[k][i].in);
-    range.states_out[k] = OutputData<T>(run, arguments_.states[k][i].out);
+    const int64_t in_state = arguments_.BeginInState(k, i);
+    range.states[k] = InputData<T>(run, arguments_.states[k][i].in) + in_state;
+    range.states_out[k] = OutputData<T>(run, arguments_.states[k][i].out) + in_state;
   }
   range.count = arguments_.counts[i];
   range.gradient = forms_[i];
@@ -89,9 +93,9 @@ template <typename T>
 UpdateRange<T> UpdateKernel<T>::DenseRange(const KernelContext& run, size_t i) const {
   UpdateRange<T> range = RangeWithoutGradient(run, i);
   if (arguments_.has_half_grads) {
-    range.half_grad = InputData<uint16_t>(run, arguments_.grads[i]);
+    range.half_grad = InputData<uint16_t>(run, arguments_.grads[i]) + arguments_.Begin(i);
   } else {
-    range.grad = InputData<T>(run, arguments_.grads[i]);
+    range.grad = InputData<T>(run, arguments_.grads[i]) + arguments_.Begin(i);
   }
   return range;
 }
@@ -117,6 +121,15 @@ void UpdateKernel<T>::SetCoefficients(RangeList<T>* ranges) const {
     } else {
       SetCoefficients(&range);
     }
+  }
+}
+
+template <typename T>
+void UpdateKernel<T>::CopyOtherElements(const KernelContext& run) const {
+  CopyToOutputs(run, arguments_.half_params);
+  if (!arguments_.has_sharded_params) CopyToOutputs(run, arguments_.params);
+  for (size_t k = 0; k < rule_.state_count; ++k) {
+    if (!arguments_.sharded_states[k]) CopyToOutputs(run, arguments_.states[k]);
   }
 }
 

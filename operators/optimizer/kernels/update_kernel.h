@@ -7,7 +7,7 @@
 //
 // The subclasses are DenseUpdate, SparseUpdate and NormUpdate. An element's result depends neither
 // on the number of threads nor on where the element is: parameters in one flat buffer, in a list
-// or in an op each get the same bits.
+// or in an op, and parts of parameters, each get the same bits.
 //
 // With multi_precision the kernels update the master weights. They read two-byte gradients, and
 // write two-byte parameters, block by block while the block is in the first cache.
@@ -61,6 +61,8 @@ class UpdateKernel : public Kernel {
   virtual void BindRanges(const KernelContext& run) = 0;
   // Updates all parameters. numbers() are those of the run.
   virtual void Update(const KernelContext& run) = 0;
+  // Copies arrays of which the op updates only a part, as CopyInputsToOutputs does.
+  void CopyOtherElements(const KernelContext& run) const;
   void UpdateBlock(const RangeList<T>& ranges, int64_t begin, int64_t end) const;
 
   UpdateLoop<T> update_;

@@ -89,19 +89,20 @@ void CheckSkip(const OpContext& context) {
       ", expected one bool");
 }
 
-void CheckOutputCount(const OpContext& context, std::string_view output) {
+void CheckOutputCount(const OpContext& context, std::string_view input, std::string_view output) {
   const size_t found = context.OutputCount(output);
-  const size_t expected = context.InputCount("Param");
+  const size_t expected = context.InputCount(input);
   SKIFF_ENFORCE(found == expected, kInvalidArgument, context.op().type, ": output \"", output,
-                "\" has ", found, " arguments, expected ", expected, " as Param");
+                "\" has ", found, " arguments, expected ", expected, " as ", input);
 }
 
 // Throws Error unless every output is connected. Otherwise the next step would read the old state.
-void CheckOutputs(const OpContext& context, std::string_view output) {
-  CheckOutputCount(context, output);
-  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+void CheckOutputs(const OpContext& context, std::string_view input, std::string_view output) {
+  CheckOutputCount(context, input, output);
+  for (size_t i = 0; i < context.InputCount(input); ++i) {
     SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument, context.op().type,
-                  ": output \"", output, "\" has no argument ", i, ", expected one for each Param");
+                  ": output \"", output, "\" has no argument ", i, ", expected one for each ",
+                  input);
   }
 }
 
@@ -112,13 +113,56 @@ void SetOutputs(OpContext& context, const UpdateOp::State& state) {
   }
 }
 
-// Checks a list of arrays of Param's shapes, and sets the metas of their next values.
-void CheckAndSetState(OpContext& context, const UpdateOp::State& state, DType dtype) {
-  CheckCount(context, state.input, false);
+bool ShapesAreKnown(const OpContext& context) {
   for (size_t i = 0; i < context.InputCount("Param"); ++i) {
-    CheckLikeParam(context, state.input, i, dtype);
+    if (!context.Input("Param", i).shape.is_known()) return false;
   }
-  CheckOutputs(context, state.output);
+  return true;
+}
+
+// Checks the attributes that say what part of the parameters is updated.
+void CheckPart(const OpContext& context, const UpdateOp& op) {
+  const std::string& type = context.op().type;
+  const bool has_part = HasPart(context.op());
+  if (has_part && ShapesAreKnown(context)) PiecesOf(context);
+  SKIFF_ENFORCE(!has_part || !context.Input("Grad").is_selected_rows(), kInvalidArgument, type,
+                ": Grad is selected rows, expected a dense tensor where the op updates a part");
+  for (const std::string& slot : context.Attr<std::vector<std::string>>(kShardedAttr)) {
+    SKIFF_ENFORCE(has_part, kInvalidArgument, type, ": ", slot,
+                  " is sharded, and no attribute gives the part that the op updates");
+    SKIFF_ENFORCE(slot == "MasterParam" ||
+                      std::ranges::count(op.states, slot,
+                                         [](const auto& s) { return std::string(s.input); }) > 0,
+                  kInvalidArgument, type, ": ", kShardedAttr, " names \"", slot,
+                  "\", expected MasterParam or a state of the parameters' shapes");
+  }
+}
+
+// Checks an array that holds only the part of the parameters that the op updates.
+void CheckShard(const OpContext& context, std::string_view slot, DType dtype) {
+  const std::string& type = context.op().type;
+  SKIFF_ENFORCE(context.InputCount(slot) == 1, kInvalidArgument, type, ": ", slot, " has ",
+                context.InputCount(slot), " arguments, expected one, a shard");
+  const std::vector<int64_t> dims = {ShapesAreKnown(context) ? ShardElements(PiecesOf(context))
+                                                             : -1};
+  const TensorMeta& found = context.Input(slot);
+  SKIFF_ENFORCE(DimsAgree(found.dense_shape().dims(), dims) && found.dtype == dtype,
+                kInvalidArgument, type, ": ", slot, " is ", found.dtype, " ", found.dense_shape(),
+                ", expected a shard, ", dtype, " ", Shape(dims));
+}
+
+// Checks a list of arrays of Param's shapes, or a shard of them, and sets the metas of their next
+// values.
+void CheckAndSetState(OpContext& context, const UpdateOp::State& state, DType dtype) {
+  if (IsSharded(context, state.input)) {
+    CheckShard(context, state.input, dtype);
+  } else {
+    CheckCount(context, state.input, false);
+    for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+      CheckLikeParam(context, state.input, i, dtype);
+    }
+  }
+  CheckOutputs(context, state.input, state.output);
   SetOutputs(context, state);
 }
 
@@ -141,6 +185,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   for (size_t i = 0; i < context.InputCount("LearningRate"); ++i) {
     CheckScalar(context, "LearningRate", i, dtype);
   }
+  CheckPart(context, op);
   for (const UpdateOp::State& state : op.states) CheckAndSetState(context, state, dtype);
   if (dtype != param_dtype) {
     const UpdateOp::State master{
@@ -152,7 +197,9 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
     for (size_t i = 0; i < count; ++i) CheckScalar(context, scalar.input, i, dtype);
     // The program may advance the powers itself (use_global_beta_pow), and then no output is
     // connected.
-    if (context.OutputCount(scalar.output) > 0) CheckOutputCount(context, scalar.output);
+    if (context.OutputCount(scalar.output) > 0) {
+      CheckOutputCount(context, scalar.input, scalar.output);
+    }
     SetOutputs(context, scalar);
   }
   for (const SlotDef& slot : op.shared_scalars) {
@@ -161,7 +208,7 @@ void InferUpdate(OpContext& context, const UpdateOp& op) {
   if (context.HasInput("GradScale")) CheckScalar(context, "GradScale", 0, dtype);
   CheckSkip(context);
   CheckListAttrs(context, op.list_attrs);
-  CheckOutputs(context, "ParamOut");
+  CheckOutputs(context, "Param", "ParamOut");
   SetOutputs(context, {.input = "Param", .output = "ParamOut", .doc = {}, .factor = {}});
 }
 
@@ -169,8 +216,19 @@ SlotDef ListSlot(StaticText name, StaticText doc, bool dispensable = false) {
   return {.name = name, .doc = doc, .duplicable = true, .dispensable = dispensable};
 }
 
+// Returns the attribute that gives the part of the parameters that the op updates.
+AttrDef PartAttr(bool needs_norms) {
+  return {.name = needs_norms ? kParameterPartAttr : kPartAttr,
+          .type = AttrType::kLongs,
+          .default_value = std::vector<int64_t>{},
+          .doc = needs_norms
+                     ? "[first, last): the op updates only these parameters; empty: all."
+                     : "[begin, end): the op updates only these of the elements of all parameters, "
+                       "one parameter after the other; empty: all."};
+}
+
 // Returns the attributes of every update op. An op's own attributes replace those of the same name.
-std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
+std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own, bool needs_norms) {
   std::vector<AttrDef> attrs = std::move(own);
   for (AttrDef& attr : std::vector<AttrDef>{
            BoolAttr("multi_precision",
@@ -180,7 +238,13 @@ std::vector<AttrDef> CommonAttrs(std::vector<AttrDef> own) {
            ChoiceAttr("regularization_method", "", {"", "l1_decay", "l2_decay"},
                       "The term added to the gradient. \"l2_decay\": regularization_coeff * Param; "
                       "\"l1_decay\": regularization_coeff * sign(Param)."),
-           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."), IsFlatAttr()}) {
+           FloatAttr("regularization_coeff", 0.0f, "Of regularization_method."),
+           IsFlatAttr(),
+           PartAttr(needs_norms),
+           {.name = kShardedAttr,
+           .type = AttrType::kStrings,
+           .default_value = std::vector<std::string>{},
+           .doc = "The slots of lists that have one argument, a shard: only the part."}}) {
     if (std::ranges::count(attrs, attr.name, &AttrDef::name) > 0) continue;
     attrs.push_back(std::move(attr));
   }
@@ -224,6 +288,19 @@ void AddMasterWeights(OpDef* def) {
 
 }  // namespace
 
+std::vector<PartPiece> PiecesOf(const OpContext& context) {
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < context.InputCount("Param"); ++i) {
+    counts.push_back(context.Input("Param", i).shape.element_count());
+  }
+  return PiecesOf(context.op(), counts);
+}
+
+bool IsSharded(const OpContext& context, std::string_view slot) {
+  const auto& sharded = context.Attr<std::vector<std::string>>(kShardedAttr);
+  return std::ranges::count(sharded, slot) > 0;
+}
+
 OpDef MakeUpdateOpDef(UpdateOp op) {
   OpDef def;
   def.type = op.type;
@@ -253,7 +330,7 @@ OpDef MakeUpdateOpDef(UpdateOp op) {
                         .doc = "One element: the gradients are multiplied by it, after "
                                "rescale_grad.",
                         .dispensable = true});
-  def.attrs = CommonAttrs(op.attrs);
+  def.attrs = CommonAttrs(op.attrs, op.needs_norms);
   // Parameters may be half and their master weights float32: InferUpdate knows.
   def.precision = Precision::kNone;
   def.no_gradient_reason = "updates of parameters are not differentiated";

@@ -17,16 +17,23 @@
 // MasterParamOut rounded as by the op cast: to the nearest number, ties to even. Whatever an update
 // leaves alone (SkipUpdate, rows) keeps its value in both.
 //
+// An op that has a part (framework/op/update_part.h) updates only the elements of the part, of
+// parameters with dense gradients; all scalars advance. The slots that `sharded` names have a
+// single argument, a shard of the part. ParamOut has the other elements of Param; of MasterParamOut
+// and states that aren't shards, the same is true.
+//
 // With a single parameter, the gradient may be selected rows. The slots of a row are added up
 // first, in order of occurrence. Rows that aren't there have a gradient of 0, or are left alone
 // (SparseRule, which the formula declares).
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/kernel.h"
 #include "framework/op/registry.h"
+#include "framework/op/update_part.h"
 
 namespace skiff {
 
@@ -49,12 +56,18 @@ struct UpdateOp {
   std::vector<AttrDef> attrs;           // replace common ones of the same name
   std::vector<StaticText> list_attrs;   // attributes with one entry for all parameters or for each
   StaticText merged_as;                 // UpdateRule::merged_as
+  bool needs_norms = false;             // of whole parameters: a part has no others
 };
 
 // Returns the definition of the op. Its shape rule throws Error unless each list has as many
 // arguments as Param and agrees with it in shape and dtype, LearningRate has one or as many, and so
 // have the attributes that are lists.
 OpDef MakeUpdateOpDef(UpdateOp op);
+
+// Returns the piece of each parameter that the op updates. The shapes of all parameters are known.
+std::vector<PartPiece> PiecesOf(const OpContext& context);
+// Returns whether the only argument of an input slot is a shard of what the slot lists otherwise.
+bool IsSharded(const OpContext& context, std::string_view slot);
 
 // Returns the entry for parameter i of a list with one entry for all parameters or for each.
 template <typename T>

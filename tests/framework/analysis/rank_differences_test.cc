@@ -91,10 +91,10 @@ TEST(RankDifferences, ALoopWritesWhatItsBodyWrites) {
       param w float32 [4] persistable
       var x float32 [4]
       var more bool [1]
-      var scopes step_scopes
+      var scopes step_scopes float32 []
       {Out: [w], StepScopes: [scopes]} = while(X: [x, w], Condition: [more]) {sub_block = block 1}
     }
-    block 1 parent 0 {
+    block 1 parent=0 {
       {Out: [w]} = sum(X: [w, x])
     }
   })");

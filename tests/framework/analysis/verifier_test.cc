@@ -57,7 +57,7 @@ TEST(Verifier, FindsACollectiveOpInABlockOfAnotherOp) {
       var x float32 [2]
       var y float32 [2]
       {Out: [y]} = tiny_exchange(X: [x])
-      {} = tiny_while() {sub_block = block 1}
+      {Out: [y]} = tiny_while(X: [x]) {sub_block = block 1}
     }
     block 1 parent=0 {
       {Out: [y]} = tiny_copy(X: [x])

@@ -49,10 +49,11 @@ int64_t DrawnExchange::BytesToOthers(int32_t rank) const {
 }
 
 std::vector<uint8_t> DrawnExchange::Contents(int32_t from, int32_t to) const {
-  std::minstd_rand random(seed_ * 10000 + from * 100 + to + 1);
-  std::vector<uint8_t> contents(bytes_[from][to]);
-  for (uint8_t& byte : contents) byte = static_cast<uint8_t>(random());
-  return contents;
+  std::mt19937_64 random(seed_ * 10000 + from * 100 + to);
+  std::vector<uint64_t> words(bytes_[from][to] / sizeof(uint64_t) + 1);
+  for (uint64_t& word : words) word = random();
+  const uint8_t* const begin = reinterpret_cast<const uint8_t*>(words.data());
+  return {begin, begin + bytes_[from][to]};
 }
 
 }  // namespace skiff

@@ -67,6 +67,7 @@ class Fails(unittest.TestCase):
                 "unexpected": "error: rank 1 sends more bytes to rank 2 than it expects, 0 in",
                 "more_pieces": "error: rank 1 sends more bytes to rank 2 than it expects, 16777216 in",
                 "fewer_pieces": "error: rank 1 sends 100 bytes to rank 2, which expects 41943053 in",
+                "one_piece": "error: rank 1 sends 16777216 bytes to rank 2, which expects 41943053 in",
                 "shorter_rest": "error: rank 1 sends 41943052 bytes to rank 2, which expects 41943053 in",
         }.items():
             with self.subTest(case):
@@ -81,6 +82,9 @@ class Fails(unittest.TestCase):
         self.assert_fails("sum_without",
                           r"error: rank [02] \(host .+\) has waited 1 s for other ranks in the case sum_without\n",
                           time_limit=1)
+
+    def test_rank_that_is_stopped(self):
+        self.assert_fails("stop", r"error: rank [02] \(host .+\) has waited 2 s for rank 1 in the case stop\n", time_limit=2)
 
     def test_abort(self):
         self.assert_fails("abort", r"(?m)^rank 1 \(host .+\): the disk is full$")

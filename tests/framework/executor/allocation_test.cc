@@ -5,6 +5,7 @@
 #include "framework/ir/text.h"
 #include "framework/transpiler/fuse_elementwise_pass.h"
 #include "memory/places.h"
+#include "tests/framework/executor/echo_communicator.h"
 #include "tests/framework/executor/tiny_ops.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/thread_count.h"
@@ -22,7 +23,8 @@ int64_t CountInSteps(BoundProgram& bound) {
          AllocatorOf(Place::Cpu()).statistics().allocations - tensors_before;
 }
 
-int64_t CountInSteps(OpRegistry& registry, const std::string& op) {
+int64_t CountInSteps(OpRegistry& registry, const std::string& op,
+                     const CompileOptions& options = {}) {
   Executor executor(Place::Cpu(), nullptr, &registry);
   executor.scope().Set("w", Tensor::FromValues<float>({3}, {1, 2, 3}));
   CompiledProgram program = executor.Compile(*ParseProgramText(R"(program { block 0 {
@@ -33,7 +35,8 @@ int64_t CountInSteps(OpRegistry& registry, const std::string& op) {
     {Out: ["a"]} = tiny_workspace(X: ["x"])
     {Out: ["b"]} = )" + op + R"((X: ["a"])
     {ParamOut: ["w"]} = tiny_sgd(Param: ["w"], Grad: ["b"]) {op_role = 2}
-  } })"));
+  } })"),
+                                             options);
   BoundProgram bound = program.Bind({{"x", Tensor::FromValues<float>({3}, {1, 1, 1})}}, {"b"});
   return CountInSteps(bound);
 }
@@ -42,6 +45,17 @@ TEST(SteadyStateStep, AllocatesNothing) {
   OpRegistry registry;
   tiny::RegisterTinyOps(registry);
   EXPECT_EQ(CountInSteps(registry, "tiny_scale"), 0);
+}
+
+// Collective ops run in a thread of their own.
+TEST(SteadyStateStep, AllocatesNothingInTwoStreams) {
+  OpRegistry registry;
+  tiny::RegisterTinyOps(registry);
+  CompileOptions options;
+  options.passes.skip = {"data_parallel", "bucket_gradients"};
+  options.data_parallel = {.communicator = std::make_shared<EchoCommunicator>(),
+                           .overlap = Overlap::kOn};
+  EXPECT_EQ(CountInSteps(registry, "tiny_exchange", options), 0);
 }
 
 // In three threads, with a rest after the whole blocks.

@@ -4,6 +4,7 @@
 
 #include "framework/base/error.h"
 #include "memory/places.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/ragged_training.h"
 
 namespace skiff {
@@ -11,14 +12,15 @@ namespace {
 
 TEST(LoopsOnCuda, ALoopOverRaggedBatchesRunsThereWithItsGradient) {
   try {
-    AllocatorOf(Place::Cuda());
+    AllocatorOf(harness::CudaPlace());
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
   // Later batches are longer and shorter, so that arrays and stacks grow and aren't full.
   const std::vector<harness::Lengths> batches = {{3, 1, 2}, {5, 2, 7}, {1, 1}, {3, 1, 2}};
   const harness::RaggedTraining on_cpu = harness::TrainRagged(Place::Cpu(), nullptr, {}, batches);
-  const harness::RaggedTraining found = harness::TrainRagged(Place::Cuda(), nullptr, {}, batches);
+  const harness::RaggedTraining found =
+      harness::TrainRagged(harness::CudaPlace(), nullptr, {}, batches);
   EXPECT_THAT(found.on_host, testing::IsEmpty());
   for (size_t i = 0; i < on_cpu.losses.size(); ++i) {
     EXPECT_NEAR(found.losses[i], on_cpu.losses[i], 1e-4f) << "step " << i;

@@ -120,7 +120,7 @@ constexpr const char* kTwoStreams = R"(plan cpu reuse=none {
   {Out: [b#2 float32 [2]]} = tiny_copy(X: [x#0])
   {Out: [c#3 float32 [2]]} = tiny_exchange_copy(X: [b#2]) @comm(c1) workspaces=[64]
   {Out: [d#4 float32 [2]]} = tiny_copy(X: [a#1]) wait(c0)
-  copy [e#5 float32 [2] blocked=8] from [c#3] wait(c1) position=4
+  copy [e#5 float32 [2] blocked=8] from [c#3] wait(c1)
   feed [x#0]
   fetch [d#4, e#5]
 }
@@ -142,7 +142,7 @@ TEST_F(PlanTextTest, RefusesANumberThatTheCommunicationStreamDoesNotHave) {
     text.replace(text.find(old_text), old_text.size(), new_text);
     return ErrorText([&] { ParsePlan(registry_, text); });
   };
-  EXPECT_THAT(refused("@comm(c1)", "@comm(c2)"), HasSubstr("line 5, column 62: expected (c1)"));
+  EXPECT_THAT(refused("@comm(c1)", "@comm(c2)"), HasSubstr("line 5, column 64: expected (c1)"));
   EXPECT_THAT(refused("wait(c0)", "wait(c2)"), HasSubstr("line 6, column 54: expected an instr"));
   EXPECT_THAT(refused("wait(c0)", "wait(c-1)"), HasSubstr("the number of an instruction in [0, "));
   EXPECT_THAT(refused("@comm(c0)", "@main(c0)"), HasSubstr("expected \"comm\""));

@@ -68,24 +68,22 @@ Walk Read(const std::vector<std::unique_ptr<Reader>>& ranks, Position position, 
   for (; position.epoch < end_epoch; ++position.epoch) {
     for (const auto& rank : ranks) GoTo(position, rank.get());
     int64_t taken = 0;
-    for (bool is_over = false; !is_over;) {
-      Position next = position;
+    bool is_over = false;
+    while (!is_over) {
+      const Position before = position;
+      size_t read = 0;
       for (const auto& rank : ranks) {
         Batch batch;
-        const bool has_batch = rank->Next(&batch);
-        EXPECT_EQ(has_batch, ranks[0] == rank || !is_over) << "the epoch ends for all ranks";
-        if (!has_batch) {
-          is_over = true;
-          continue;
-        }
+        if (!rank->Next(&batch)) continue;
+        ++read;
         walk.batches.push_back(NameOf(batch));
         taken = batch.from_next_epoch;
-        next.reader = rank->state();
-        EXPECT_EQ(next.reader, ranks[0]->state());
+        position.reader = rank->state();
+        EXPECT_EQ(position.reader, ranks[0]->state());
       }
-      if (!is_over) walk.positions.push_back(position);
-      position = next;
-      if (taken > 0) is_over = true;
+      EXPECT_EQ(read, read == 0 ? 0 : ranks.size()) << "an epoch ends for all ranks at once";
+      if (read > 0) walk.positions.push_back(before);
+      is_over = read == 0 || taken > 0;
     }
     for (const auto& rank : ranks) {
       Batch batch;

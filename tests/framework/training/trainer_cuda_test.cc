@@ -15,6 +15,7 @@
 #include "memory/places.h"
 #include "models/common/classifier_program.h"
 #include "models/mlp/mlp.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/image_training.h"
 #include "tests/harness/temp_directory.h"
 
@@ -44,7 +45,7 @@ class TrainerOnCuda : public ::testing::Test {
 
   void SetUp() override {
     try {
-      AllocatorOf(Place::Cuda());
+      AllocatorOf(harness::CudaPlace());
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
@@ -101,22 +102,22 @@ TEST_F(TrainerOnCuda, TrainsAsOnTheCpu) {
   const TrainingResult expected = Train("cpu", Place::Cpu(), 0, false);
   EXPECT_LT(expected.records[2].train.at("loss"), expected.records[0].train.at("loss"));
   out_.str("");
-  ExpectSame("cuda", Train("cuda", Place::Cuda(), 0, false), expected);
+  ExpectSame("cuda", Train("cuda", harness::CudaPlace(), 0, false), expected);
   EXPECT_THAT(out_.str(), Not(HasSubstr("warning")));
 }
 
 TEST_F(TrainerOnCuda, ResumesToTheSameBits) {
-  const TrainingResult whole = Train("cuda", Place::Cuda(), 0, false);
-  EXPECT_FALSE(Train("broken", Place::Cuda(), 7, false).finished);
-  EXPECT_EQ(Train("broken", Place::Cuda(), 0, true).weights_hash, whole.weights_hash);
+  const TrainingResult whole = Train("cuda", harness::CudaPlace(), 0, false);
+  EXPECT_FALSE(Train("broken", harness::CudaPlace(), 7, false).finished);
+  EXPECT_EQ(Train("broken", harness::CudaPlace(), 0, true).weights_hash, whole.weights_hash);
 }
 
 // There and back, within epochs.
 TEST_F(TrainerOnCuda, EitherPlaceGoesOnWithTheCheckpointsOfTheOther) {
   const TrainingResult expected = Train("cpu", Place::Cpu(), 0, false);
-  EXPECT_FALSE(Train("both", Place::Cuda(), 4, false).finished);
+  EXPECT_FALSE(Train("both", harness::CudaPlace(), 4, false).finished);
   EXPECT_FALSE(Train("both", Place::Cpu(), 8, true).finished);
-  ExpectSame("both", Train("both", Place::Cuda(), 0, true), expected);
+  ExpectSame("both", Train("both", harness::CudaPlace(), 0, true), expected);
 }
 
 }  // namespace

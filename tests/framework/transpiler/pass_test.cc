@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
 class OwnProgramPass final : public ProgramPass {
  public:
@@ -104,6 +105,9 @@ TEST(Pipeline, RunsWhatAPassNeeds) {
   const auto needed = std::ranges::find(ran, "merge_optimizer");
   ASSERT_NE(needed, ran.end());
   EXPECT_EQ(needed[1], "flatten_parameters");
+  // What it needs needs another one.
+  EXPECT_THAT(ProgramPassesRun({.also = {"shard_optimizer"}}),
+              IsSupersetOf({"merge_optimizer", "flatten_parameters", "shard_optimizer"}));
   EXPECT_THAT(ProgramPassesRun({.skip = {"merge_optimizer"}, .also = {"flatten_parameters"}}),
               ::testing::AllOf(Contains("flatten_parameters"),
                                ::testing::Not(Contains("merge_optimizer"))));
@@ -116,9 +120,9 @@ TEST(Pipeline, RefusesUnknownNames) {
     return ErrorText([&] { PlanPassesRun(options); });
   };
   EXPECT_THAT(message({.skip = {"dead_cod"}}), HasSubstr("no pass \"dead_cod\" to skip"));
-  EXPECT_THAT(
-      message({.also = {"dead_cod"}}),
-      HasSubstr("no pass \"dead_cod\" to run as well; there are: fuse_optimizer, merge_optimizer"));
+  EXPECT_THAT(message({.also = {"dead_cod"}}),
+              HasSubstr("no pass \"dead_cod\" to run as well; there are: data_parallel, "
+                        "bucket_gradients, fuse_optimizer"));
 }
 
 TEST(Pipeline, IsChangedByATextOfNames) {

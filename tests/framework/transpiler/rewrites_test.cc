@@ -2,12 +2,14 @@
 // (tests/harness/text_cases.h) with the options
 //
 //   recompute=checkpoints        (and the others of SetOption, for plan passes)
+//   rank=1/3                     (for program passes: rank 1 of 3)
 //   needs=cuda                   (if ops have to run on a device: left out in builds without CUDA)
 //
 // `after: the same` says that the pass changes nothing. In texts, BLOCK is the number of channels
 // of a block on the processor at hand.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/cpu_features.h"
 #include "framework/base/error.h"
+#include "framework/comm/threads_communicator.h"
 #include "framework/io/file.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"
@@ -74,6 +77,14 @@ void SetOption(const std::string& option, PassContext* context) {
   }
 }
 
+void SetOption(const std::string& option, ProgramPassContext* context) {
+  int rank = 0;
+  int size = 0;
+  SKIFF_ENFORCE(std::sscanf(option.c_str(), "rank=%d/%d", &rank, &size) == 2 && rank < size,
+                kInvalidArgument, "expected rank=RANK/SIZE, found ", option);
+  context->data_parallel.communicator = MakeThreadRanks(size).at(static_cast<size_t>(rank));
+}
+
 class Rewrites : public ::testing::TestWithParam<std::string> {
  protected:
   static const OpRegistry& registry() { return DefaultOpRegistry(); }
@@ -93,9 +104,10 @@ class Rewrites : public ::testing::TestWithParam<std::string> {
 
   static std::string Apply(const std::string& pass, const Rewrite& rewrite) {
     if (!IsPlan(rewrite.before)) {
-      SKIFF_ENFORCE(rewrite.options.empty(), kInvalidArgument, "a program pass has no options");
+      ProgramPassContext context(registry());
+      for (const std::string& option : rewrite.options) SetOption(option, &context);
       const auto program = ParseProgramText(rewrite.before);
-      MakeProgramPass(pass)->Apply(registry(), program.get());
+      MakeProgramPass(pass)->Apply(context, program.get());
       return PrintProgram(*program);
     }
     PassContext context{.registry = registry()};

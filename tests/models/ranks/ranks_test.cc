@@ -3,13 +3,15 @@
 // statistics, counters.
 //
 // All pairs of settings occur (model, ranks, buckets, flat lists, optimizer, precision, clipping,
-// averages), not all combinations.
+// averages, shards of states), not all combinations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -91,7 +93,9 @@ class Training {
     for (size_t i = first; i < batches.size(); i += every) step_->Step(batches[i]);
   }
 
-  const Scope& scope() const { return executor_.scope(); }
+  Scope& scope() { return executor_.scope(); }
+  // On rank 0 with whole states. All ranks call it.
+  std::unique_ptr<Scope> GatherScope() { return step_->GatherScope(); }
 
  private:
   Executor executor_;
@@ -124,12 +128,16 @@ bool IsOfRound(const std::string& name) {
          name.find("@GRADIENT_MERGE_STEP@") != std::string::npos;
 }
 
-// Returns the variables that differ. Only the one process has sums of rounds.
-std::vector<std::string> Differences(const Scope& one, const Scope& rank) {
+bool IsShard(const std::string& name) { return name.find("@SHARD@") != std::string::npos; }
+
+// Returns the variables that differ. Only the one process has sums of rounds. `may_lack`: whether
+// the rank keeps only shards of states.
+std::vector<std::string> Differences(const Scope& one, const Scope& rank, bool may_lack = false) {
   std::vector<std::string> different;
   for (const std::string& name : one.Names()) {
     if (IsOfRound(name)) continue;
     const Tensor* found = rank.Find(name);
+    if (found == nullptr && may_lack) continue;
     if (found == nullptr || !harness::SameBits(CopyToCpu(*found), CopyToCpu(one.Get(name)))) {
       different.push_back(name);
     }
@@ -162,13 +170,103 @@ TEST_P(Ranks, EndWithTheBitsOfOneProcess) {
     try {
       Training training(program, options);
       training.Run(batches, r, communicators.size());
-      differences[r] = Differences(one.scope(), training.scope());
+      differences[r] =
+          Differences(one.scope(), *training.GatherScope(), setting.shards_optimizer && rank != 0);
     } catch (const Error& error) {
       communicators[r]->Abort(error.what());
       throw;
     }
   });
   EXPECT_THAT(differences, ::testing::Each(IsEmpty()));
+}
+
+// Trains a program by ranks with shards of states: `updates` updates on the batches, after `load`
+// has changed the scope of each rank. Calls visit(rank, training) for each rank in the end.
+template <typename Load, typename Visit>
+void TrainInShards(const TrainingProgram& program, int32_t ranks,
+                   const std::vector<FeedList>& batches, const Load& load, const Visit& visit) {
+  const auto communicators = MakeThreadRanks(ranks, {.seed = 5});
+  InThreads(ranks, [&](int32_t rank) {
+    const auto r = static_cast<size_t>(rank);
+    try {
+      Training training(program, {.data_parallel = {.communicator = communicators[r],
+                                                    .bucket_bytes = 1024,
+                                                    .shard_optimizer = true}});
+      load(&training.scope());
+      training.Run(batches, r, communicators.size());
+      visit(rank, &training);
+    } catch (const Error& error) {
+      communicators[r]->Abort(error.what());
+      throw;
+    }
+  });
+}
+
+int64_t BytesOf(const Scope& scope, const std::function<bool(const std::string&)>& counts) {
+  int64_t bytes = 0;
+  for (const std::string& name : scope.Names()) {
+    if (counts(name)) bytes += scope.Get(name).byte_count();
+  }
+  return bytes;
+}
+
+bool IsMoment(const std::string& name) { return name.find("_moment") != std::string::npos; }
+
+TEST(ShardsOfStates, ArePartsOfTheStates) {
+  const RankModel model = MakeRankModel("resnet20");
+  const TrainingProgram program = model.program(Setting{.optimizer = "adam"}.Optimization(1));
+  Training one(program, {});
+  const int64_t whole = BytesOf(one.scope(), IsMoment);
+  const auto tensors = static_cast<int64_t>(one.scope().Names().size());
+  constexpr int64_t kMostGap = 16 * sizeof(float);  // in a shard, behind the part of a tensor
+  int64_t of_all = 0;
+  std::mutex mutex;
+  TrainInShards(
+      program, 3, MicroBatches(model, 3), [](Scope*) {},
+      [&](int32_t /*rank*/, Training* training) {
+        const int64_t held = BytesOf(training->scope(), IsMoment);
+        const std::lock_guard<std::mutex> lock(mutex);
+        EXPECT_EQ(held, BytesOf(training->scope(), IsShard)) << "no state is there whole";
+        EXPECT_LE(held, whole / 3 + tensors * kMostGap);
+        of_all += held;
+      });
+  EXPECT_GE(of_all, whole);
+}
+
+// A checkpoint doesn't show how many ranks have saved it: any number of ranks goes on from it with
+// the bits of as many ranks that keep whole states.
+TEST(ShardsOfStates, AreSavedWhole) {
+  const harness::ThreadCount one_thread(1);
+  const RankModel model = MakeRankModel("mlp");
+  const auto program_for = [&](int64_t merge) {
+    return model.program(Setting{.optimizer = "adam"}.Optimization(merge));
+  };
+  const TrainingProgram program = program_for(1);
+  const std::string directory = StrCat(::testing::TempDir(), "/sharded_checkpoint");
+  TrainInShards(
+      program, 3, MicroBatches(model, 3 * kUpdates), [](Scope*) {},
+      [&](int32_t rank, Training* training) {
+        const std::unique_ptr<Scope> whole = training->GatherScope();
+        if (rank == 0) SaveCheckpoint(directory, *program.main, *whole, 3 * kUpdates, {});
+      });
+  for (const int32_t ranks : {1, 2, 4}) {
+    const std::vector<FeedList> batches = MicroBatches(model, ranks * kUpdates);
+    const TrainingProgram merging = program_for(ranks);
+    Training one(merging, {});
+    const auto load = [&](const TrainingProgram& into, Scope* scope) {
+      LoadLatestCheckpoint(directory, *into.main, scope, {.is_optional = IsOfRound});
+    };
+    load(merging, &one.scope());
+    one.Run(batches, 0, 1);
+    std::vector<std::string> differences = {"no rank"};
+    TrainInShards(
+        program, ranks, batches, [&](Scope* scope) { load(program, scope); },
+        [&](int32_t rank, Training* training) {
+          const std::unique_ptr<Scope> whole = training->GatherScope();
+          if (rank == 0) differences = Differences(one.scope(), *whole);
+        });
+    EXPECT_THAT(differences, IsEmpty()) << ranks << " ranks";
+  }
 }
 
 constexpr auto kEma = training::AveragingKind::kEma;
@@ -227,7 +325,39 @@ INSTANTIATE_TEST_SUITE_P(
                 .passes = kFlat,
                 .bucket_bytes = 1024,
                 .optimizer = "adagrad"},
-        Setting{.model = "words", .ranks = 3, .optimizer = "ftrl", .clip_norm = 0.1f}),
+        Setting{.model = "words", .ranks = 3, .optimizer = "ftrl", .clip_norm = 0.1f},
+        Setting{.model = "mlp",
+                .ranks = 3,
+                .bucket_bytes = 1024,
+                .optimizer = "adam",
+                .shards_optimizer = true},
+        Setting{.model = "lenet",
+                .ranks = 4,
+                .optimizer = "lars_momentum",
+                .averaging = kWindow,
+                .shards_optimizer = true},
+        Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .shards_optimizer = true},
+        Setting{.model = "ernie",
+                .ranks = 2,
+                .passes = kFlat,
+                .optimizer = "adamw",
+                .precision = DType::kBFloat16,
+                .clip_norm = 1,
+                .shards_optimizer = true},
+        Setting{.model = "ernie",
+                .ranks = 3,
+                .bucket_bytes = 1024,
+                .optimizer = "lamb",
+                .precision = DType::kFloat16,
+                .averaging = kEma,
+                .shards_optimizer = true},
+        Setting{.model = "seq2seq",
+                .ranks = 3,
+                .optimizer = "rmsprop",
+                .clip_norm = 1,
+                .averaging = kEma,
+                .shards_optimizer = true},
+        Setting{.model = "words", .ranks = 2, .optimizer = "adagrad", .shards_optimizer = true}),
     [](const auto& info) { return StrCat(info.param.model, "_", info.index); });
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "framework/base/error.h"
 #include "memory/places.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/thread_ranks.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "tests/harness/thread_ranks.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {

@@ -4,11 +4,13 @@ namespace skiff::harness {
 
 void AddCCommInitCases(CaseList& cases) {
   const auto nothing = [](const Arrays&) { return Arrays(); };
-  cases.push_back({.name = "alone",
-                   .type = "c_comm_init",
-                   .inputs = {{"X", {Values({0}, {}, DType::kUint8)}}},
-                   .attrs = {{"nranks", int32_t{1}}, {"rank", int32_t{0}}},
-                   .reference = nothing});
+  for (const Array& id : {Values({0}, {}, DType::kUint8), Values({0}, {})}) {
+    cases.push_back({.name = id.fixed_dtype ? "alone" : "alone_with_another_id",
+                     .type = "c_comm_init",
+                     .inputs = {{"X", {id}}},
+                     .attrs = {{"nranks", int32_t{1}}, {"rank", int32_t{0}}},
+                     .reference = nothing});
+  }
   cases.push_back({.name = "devices",
                    .type = "c_comm_init_all",
                    .attrs = {{"devices", std::vector<int32_t>{0, 1}}},

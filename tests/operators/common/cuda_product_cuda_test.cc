@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "memory/places.h"
 #include "operators/common/cuda/cuda_product.h"
 #include "operators/common/half.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/emulated_cuda.h"
 
 namespace skiff {
@@ -73,7 +75,7 @@ class OnDevice {
   OnDevice(const std::vector<T>& values, int64_t offset) : offset_(offset) {
     std::vector<T> padded(static_cast<size_t>(offset + kGuards) + values.size(), Guard());
     std::copy(values.begin(), values.end(), padded.begin() + offset);
-    block_ = Tensor({static_cast<int64_t>(padded.size())}, kDTypeOf<T>, Place::Cuda());
+    block_ = Tensor({static_cast<int64_t>(padded.size())}, kDTypeOf<T>, harness::CudaPlace());
     CopyTensor(Tensor::FromValues<T>(block_.shape(), padded), &block_);
   }
   T* data() { return block_.data<T>() + offset_; }
@@ -133,7 +135,8 @@ class CudaProductTest : public testing::Test {
 
   void SetUp() override {
     if (!HasCudaDevice()) GTEST_SKIP() << "no device";
-    stream_ = DeviceOf(Place::Cuda()).MakeStream();
+    use_.emplace(&DeviceOf(harness::CudaPlace()));
+    stream_ = DeviceOf(harness::CudaPlace()).MakeStream();
   }
 
   // Multiplies on the device and on the host, with each matrix `offset` elements after an aligned
@@ -197,6 +200,7 @@ class CudaProductTest : public testing::Test {
     }
   }
 
+  std::optional<DeviceUse> use_;
   std::unique_ptr<DeviceStream> stream_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "framework/base/error.h"
@@ -14,6 +15,7 @@
 #include "memory/places.h"
 #include "operators/common/half.h"
 #include "operators/common/memory_mover.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/error_text.h"
 
 namespace skiff {
@@ -31,6 +33,7 @@ class MovedMemory : public ::testing::TestWithParam<Place> {
     }
     device_.place = GetParam();
     if (!GetParam().is_cpu()) {
+      use_.emplace(&DeviceOf(GetParam()));
       stream_ = DeviceOf(GetParam()).MakeStream();
       device_.stream = stream_.get();
     }
@@ -59,6 +62,7 @@ class MovedMemory : public ::testing::TestWithParam<Place> {
   }
 
   DeviceContext device_;
+  std::optional<DeviceUse> use_;
   std::unique_ptr<DeviceStream> stream_;
   KernelContext run_;
 };
@@ -160,7 +164,7 @@ TEST_P(MovedMemory, AddsManyRuns) {
               testing::HasSubstr("a sum of int32, expected floats"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, MovedMemory, ::testing::Values(Place::Cpu(), Place::Cuda()),
+INSTANTIATE_TEST_SUITE_P(Places, MovedMemory, ::testing::Values(Place::Cpu(), harness::CudaPlace()),
                          [](const auto& info) { return info.param.is_cpu() ? "Cpu" : "Cuda"; });
 
 }  // namespace

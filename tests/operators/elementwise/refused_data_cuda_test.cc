@@ -12,6 +12,7 @@
 #include "operators/random/random_ops.h"
 #include "operators/tensor/tensor_ops.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/op_case.h"
 #include "tests/harness/prepared_op.h"
@@ -34,7 +35,7 @@ class RefusedDataOnCuda : public ::testing::Test {
   void ExpectErrorOfTheCpu(const OpCase& refused, DType dtype = DType::kFloat32) const {
     const std::string error = ErrorOn(Place::Cpu(), refused, dtype);
     EXPECT_NE(error, "") << refused.type;
-    EXPECT_EQ(ErrorOn(Place::Cuda(), refused, dtype), error);
+    EXPECT_EQ(ErrorOn(CudaPlace(), refused, dtype), error);
   }
 
  private:

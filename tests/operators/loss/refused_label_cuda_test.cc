@@ -12,6 +12,7 @@
 #include "framework/op/registry.h"
 #include "memory/cuda_device.h"
 #include "operators/loss/loss_ops.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -98,7 +99,7 @@ void ExpectTheErrorsOfTheCpu() {
     SCOPED_TRACE(loss.type + (loss.use_softmax ? "" : ", probabilities"));
     for (const std::vector<Label>& labels : batches) {
       const std::string expected = ErrorOn(Place::Cpu(), loss, labels);
-      EXPECT_EQ(ErrorOn(Place::Cuda(), loss, labels), expected);
+      EXPECT_EQ(ErrorOn(CudaPlace(), loss, labels), expected);
       EXPECT_EQ(expected.empty(), &labels == batches.data());
     }
   }

@@ -16,6 +16,7 @@
 #include "operators/math/math_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -85,7 +86,7 @@ void ExpectThatOfTheCpu(const OpCase& op_case, const std::string& what) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kFloat16}) {
     const std::vector<double> expected =
         OutputOf(op_case, DType::kFloat64, Place::Cpu(), IsHalf(dtype) ? dtype : DType::kFloat64);
-    ExpectNear(OutputOf(op_case, dtype, Place::Cuda(), dtype), expected, dtype, what);
+    ExpectNear(OutputOf(op_case, dtype, CudaPlace(), dtype), expected, dtype, what);
   }
 }
 
@@ -133,7 +134,7 @@ TEST(LongSumOnCuda, HasFewerTermsInLaterRuns) {
     const OpCase op_case = Matmul(most);
     const Op op = MakeOp(op_case);
     const NamedTensors inputs = MakeInputs(op_case, dtype);
-    PreparedOp prepared(registry, op, inputs, {.place = Place::Cuda(), .rows_vary = true});
+    PreparedOp prepared(registry, op, inputs, {.place = CudaPlace(), .rows_vary = true});
     ASSERT_TRUE(prepared.accepts_fewer_rows());
     const int64_t part_bytes = 4 * 3 * (dtype == DType::kFloat32 ? 4 : 8);
     ASSERT_GE(prepared.workspace_bytes(), most.parts * part_bytes);

@@ -12,6 +12,7 @@
 #include "operators/math/math_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -31,7 +32,7 @@ TEST(SquaredGlobalNormOnCuda, AddsMoreTensorsThanABlockHasThreads) {
   const Op op = MakeOp(many);
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     const NamedTensors inputs = MakeInputs(many, dtype);
-    PreparedOp norm(registry, op, inputs, {.place = Place::Cuda()});
+    PreparedOp norm(registry, op, inputs, {.place = CudaPlace()});
     norm.Load(inputs, 0xFF);
     norm.Run();
     norm.Wait();

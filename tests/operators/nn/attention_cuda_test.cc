@@ -12,6 +12,7 @@
 #include "operators/nn/nn_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -52,10 +53,10 @@ TEST(AttentionOnCuda, RefusesTheLengthsThatTheCpuRefuses) {
   for (const std::vector<double>& lengths :
        {std::vector<double>{0, 7, 3}, {0, 8, 3}, {7, 7, -1}, {1, -5, 9}}) {
     for (const int64_t queries : {2, 0}) {
-      EXPECT_EQ(ErrorOf(lengths, queries, Place::Cuda()), ErrorOf(lengths, queries, Place::Cpu()));
+      EXPECT_EQ(ErrorOf(lengths, queries, CudaPlace()), ErrorOf(lengths, queries, Place::Cpu()));
     }
   }
-  EXPECT_EQ(ErrorOf({0, 7, 8}, 2, Place::Cuda()),
+  EXPECT_EQ(ErrorOf({0, 7, 8}, 2, CudaPlace()),
             "multihead_attention: KeyLengths[2] is 8, expected 0 to the 7 keys");
 }
 
@@ -76,9 +77,9 @@ TEST(AttentionOnCuda, RefusesThePositionsThatTheCpuRefuses) {
   if (!HasCudaDevice()) GTEST_SKIP() << "no device";
   for (const std::vector<double>& starts :
        {std::vector<double>{0, 7, 3}, {0, 8, 3}, {7, 7, -1}, {1, -5, 9}}) {
-    EXPECT_EQ(ErrorOfStarts(starts, Place::Cuda()), ErrorOfStarts(starts, Place::Cpu()));
+    EXPECT_EQ(ErrorOfStarts(starts, CudaPlace()), ErrorOfStarts(starts, Place::Cpu()));
   }
-  EXPECT_EQ(ErrorOfStarts({0, 7, 8}, Place::Cuda()),
+  EXPECT_EQ(ErrorOfStarts({0, 7, 8}, CudaPlace()),
             "token_positions: Start[2] is 8, expected 0 to 7 for 3 tokens at positions below 10");
 }
 

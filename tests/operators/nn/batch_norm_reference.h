@@ -36,6 +36,10 @@ inline double Or(const Arrays& inputs, const std::string& slot, size_t c, double
   return it == inputs.end() ? otherwise : it->second[0].values[c];
 }
 
+// Returns whether the op updates the running statistics: another op does, if the moments are
+// outputs. The gradient of global statistics reads them.
+inline bool HasRunningOutputs(const NormSpec& spec) { return !spec.moments || spec.global; }
+
 inline Arrays NormReference(const NormSpec& spec, const Arrays& inputs) {
   const Array& x = inputs.at("X")[0];
   const Array& old_mean = inputs.at("Mean")[0];
@@ -81,13 +85,18 @@ inline Arrays NormReference(const NormSpec& spec, const Arrays& inputs) {
     y.values[i] = (x.values[i] - mean[c]) * saved_variance.values[c] * Or(inputs, "Scale", c, 1) +
                   Or(inputs, "Bias", c, 0);
   }
-  return {{"Y", {std::move(y)}},
-          {"MeanOut", {std::move(mean_out)}},
-          {"VarianceOut", {std::move(variance_out)}},
-          {"SavedMean", {std::move(saved_mean)}},
-          {"SavedVariance", {std::move(saved_variance)}},
-          {"BatchMean", {Values(old_mean.shape, batch_mean, DType::kFloat64)}},
-          {"BatchVariance", {Values(old_mean.shape, batch_variance, DType::kFloat64)}}};
+  Arrays outputs = {{"Y", {std::move(y)}},
+                    {"SavedMean", {std::move(saved_mean)}},
+                    {"SavedVariance", {std::move(saved_variance)}}};
+  if (HasRunningOutputs(spec)) {
+    outputs["MeanOut"] = {std::move(mean_out)};
+    outputs["VarianceOut"] = {std::move(variance_out)};
+  }
+  if (spec.moments) {
+    outputs["BatchMean"] = {Values(old_mean.shape, batch_mean, DType::kFloat64)};
+    outputs["BatchVariance"] = {Values(old_mean.shape, batch_variance, DType::kFloat64)};
+  }
+  return outputs;
 }
 
 // Of batch_norm.
@@ -106,13 +115,12 @@ inline OpCase NormCase(const NormSpec& spec) {
   if (spec.momentum_tensor >= 0)
     op_case.inputs["MomentumTensor"] = {Values({1}, {spec.momentum_tensor})};
   op_case.reference = [spec](const Arrays& inputs) { return NormReference(spec, inputs); };
-  op_case.outputs = {
-      {"Y", 1}, {"MeanOut", 1}, {"VarianceOut", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
-  if (spec.moments) {
-    // Another op updates the running statistics. The gradient of global statistics reads them.
-    if (!spec.global) op_case.outputs = {{"Y", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
-    op_case.outputs.insert(op_case.outputs.end(), {{"BatchMean", 1}, {"BatchVariance", 1}});
-  }
+  op_case.outputs = {{"Y", 1}, {"SavedMean", 1}, {"SavedVariance", 1}};
+  const auto add_outputs = [&](const char* mean, const char* variance) {
+    op_case.outputs.insert(op_case.outputs.end(), {{mean, 1}, {variance, 1}});
+  };
+  if (HasRunningOutputs(spec)) add_outputs("MeanOut", "VarianceOut");
+  if (spec.moments) add_outputs("BatchMean", "BatchVariance");
   op_case.gradients = {"X"};
   if (spec.scale) op_case.gradients.push_back("Scale");
   if (spec.bias) op_case.gradients.push_back("Bias");

@@ -117,10 +117,11 @@ NamedTensors InputsOnly(const Op& op, const NamedTensors& tensors) {
   return inputs;
 }
 
-RankRun RunOnRanks(const Op& op, const std::vector<NamedTensors>& tensors) {
+RankRun RunOnRanks(const Op& op, const std::vector<NamedTensors>& tensors,
+                   Place place = Place::Cpu()) {
   std::vector<NamedTensors> inputs;
   for (const NamedTensors& of_rank : tensors) inputs.push_back(InputsOnly(op, of_rank));
-  RankRun run = RunOpOnRanks(op, inputs, 3);
+  RankRun run = RunOpOnRanks(op, inputs, 3, {.place = place});
   EXPECT_THAT(run.errors, Each(IsEmpty()));
   return run;
 }

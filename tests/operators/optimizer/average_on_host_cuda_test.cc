@@ -16,6 +16,7 @@
 #include "memory/cuda_device.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/array_tensor.h"
+#include "tests/harness/cuda_place.h"
 
 namespace skiff::harness {
 namespace {
@@ -138,9 +139,8 @@ class AverageOnHost : public testing::Test {
 TEST_F(AverageOnHost, HasTheBitsOfTheDeviceAndOfTheCpu) {
   for (const bool is_flat : {false, true}) {
     AveragedUpdate on_cpu(registry_, {.place = Place::Cpu(), .on_host = true, .is_flat = is_flat});
-    AveragedUpdate on_device(registry_, {.place = Place::Cuda(), .is_flat = is_flat});
-    AveragedUpdate on_host(registry_,
-                           {.place = Place::Cuda(), .on_host = true, .is_flat = is_flat});
+    AveragedUpdate on_device(registry_, {.place = CudaPlace(), .is_flat = is_flat});
+    AveragedUpdate on_host(registry_, {.place = CudaPlace(), .on_host = true, .is_flat = is_flat});
     for (int step = 0; step < kSteps; ++step) {
       on_cpu.Step(step);
       on_device.Step(step);

@@ -21,6 +21,7 @@
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/prepared_op.h"
 
@@ -34,7 +35,7 @@ const float kNan = std::nanf("");
 
 std::vector<Place> Places() {
   std::vector<Place> places = {Place::Cpu()};
-  if (HasCudaDevice()) places.push_back(Place::Cuda());
+  if (HasCudaDevice()) places.push_back(CudaPlace());
   return places;
 }
 
@@ -391,6 +392,7 @@ OpCase BadUpdateCase() {
 // Returns the outputs.
 std::vector<Tensor> RunAt(int64_t offset, const OpCase& op_case, Place place,
                           bool by_graph = false) {
+  const DeviceUse use = UsePlace(place);
   const Op op = MakeOp(op_case);
   const OpDef& def = Registry().Get(op.type);
   const NamedTensors inputs = MakeInputs(op_case, DType::kFloat32);

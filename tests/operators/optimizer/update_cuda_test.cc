@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,45 +22,23 @@
 #include "memory/places.h"
 #include "operators/optimizer/optimizer_ops.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
+#include "tests/operators/optimizer/update_list_case.h"
 
 namespace skiff::harness {
 namespace {
 
-// The same number makes the same values, whatever the list that the parameter is in.
-struct Parameter {
-  uint64_t number;
-  int64_t count;
-};
-
-std::vector<Parameter> ParametersOf(const std::vector<int64_t>& counts) {
-  std::vector<Parameter> parameters;
-  for (const int64_t count : counts) parameters.push_back({parameters.size(), count});
-  return parameters;
-}
-
-bool IsScalar(const OpDef& def, const std::string& slot) {
-  return std::ranges::count(def.update->scalars, slot) > 0;
-}
+using Parameter = ListedParameter;
+using Precision = UpdatePrecision;
 
 // Returns whether the op keeps averages or sums; then it updates no parameter.
 bool IsAverage(const OpDef& def) { return def.FindInput("LearningRate") == nullptr; }
 
-// Which dtypes the arrays have.
-struct Precision {
-  DType param = DType::kFloat32;  // of two bytes: with master weights
-  DType grad = DType::kFloat32;
-};
-
 std::vector<Precision> PrecisionsOf(const OpDef& def) {
   if (IsAverage(def)) return {{}, {.param = DType::kFloat64}};
-  return {{},
-          {DType::kBFloat16, DType::kBFloat16},
-          {DType::kFloat16, DType::kFloat16},
-          {DType::kBFloat16, DType::kFloat32}};
+  return UpdatePrecisions();
 }
-
-Array In(DType dtype, const Array& array) { return Values(array.shape, array.values, dtype); }
 
 // A parameter's count, fewer than 4, or decay product.
 Array ScalarOfAverage(const std::string& slot, uint64_t number) {
@@ -76,9 +55,9 @@ OpCase AverageCaseOf(const OpDef& def, const std::vector<Parameter>& parameters,
   for (const StaticText slot : def.update->lists) {
     const uint64_t seed = 1000 * result.inputs.size();
     for (const auto& [number, count] : parameters) {
-      result.inputs[slot].push_back(IsScalar(def, slot)
-                                        ? ScalarOfAverage(slot, number)
-                                        : In(dtype, Uniform({count}, seed + number, 0.25, 0.75)));
+      result.inputs[slot].push_back(
+          IsScalarSlot(def, slot) ? ScalarOfAverage(slot, number)
+                                  : InDType(dtype, Uniform({count}, seed + number, 0.25, 0.75)));
     }
   }
   for (const auto& [input, output] : def.in_place) {
@@ -104,32 +83,8 @@ OpCase AverageCaseOf(const OpDef& def, const std::vector<Parameter>& parameters,
 }
 
 OpCase CaseOf(const OpDef& def, const std::vector<Parameter>& parameters, Precision precision) {
-  if (IsAverage(def)) return AverageCaseOf(def, parameters, precision.param);
-  OpCase result{.name = "lists", .type = def.type};
-  const bool has_masters = precision.param != DType::kFloat32;
-  if (has_masters) result.attrs["multi_precision"] = true;
-  for (const StaticText slot : def.update->lists) {
-    if (slot == "MasterParam" && !has_masters) continue;
-    uint64_t seed = 1000 * result.inputs.size();
-    for (const Parameter& parameter : parameters) {
-      const Shape shape = IsScalar(def, slot) ? Shape{1} : Shape{parameter.count};
-      result.inputs[slot].push_back(Uniform(shape, seed + parameter.number, 0.25, 0.75));
-    }
-  }
-  for (Array& param : result.inputs["Param"]) param = In(precision.param, param);
-  if (result.inputs.contains("Grad")) {
-    for (Array& grad : result.inputs["Grad"]) grad = In(precision.grad, grad);
-  }
-  result.inputs["LearningRate"] = {Values({1}, {0.5})};
-  result.inputs["GradScale"] = {Values({1}, {0.75})};
-  for (const auto& [input, output] : def.in_place) {
-    if (!result.inputs.contains(input)) continue;
-    result.outputs.emplace_back(output, static_cast<int>(parameters.size()));
-  }
-  for (const AttrDef& attr : def.attrs) {
-    if (!attr.default_value.has_value()) result.attrs[attr.name] = 0.5f;
-  }
-  return result;
+  return IsAverage(def) ? AverageCaseOf(def, parameters, precision.param)
+                        : UpdateListCase(def, parameters, precision);
 }
 
 // An op in place, whose tensors begin `offset` bytes after aligned addresses, or an element if
@@ -138,7 +93,7 @@ class PlacedUpdate {
  public:
   PlacedUpdate(const OpRegistry& registry, const std::string& type,
                const std::vector<Parameter>& parameters, Precision precision, int64_t offset = 0,
-               Place place = Place::Cuda())
+               Place place = CudaPlace())
       : PlacedUpdate(registry, CaseOf(registry.Get(type), parameters, precision), offset, place) {}
 
   PlacedUpdate(const OpRegistry& registry, const OpCase& op_case, int64_t offset, Place place)
@@ -245,7 +200,7 @@ class PlacedUpdate {
     return placed;
   }
 
-  const std::unique_ptr<DeviceStream> stream_ = DeviceOf(Place::Cuda()).MakeStream();
+  const std::unique_ptr<DeviceStream> stream_ = DeviceOf(CudaPlace()).MakeStream();
   const OpDef& def_;
   Op op_;
   NamedTensors inputs_;
@@ -269,6 +224,7 @@ class UpdateOnCuda : public testing::Test {
  protected:
   void SetUp() override {
     if (!HasCudaDevice()) GTEST_SKIP() << "no device";
+    use_.emplace(&DeviceOf(CudaPlace()));
     RegisterOptimizerOps(registry_);
     for (const std::string& type : registry_.Types()) {
       if (!registry_.Get(type).update.has_value()) continue;
@@ -292,6 +248,7 @@ class UpdateOnCuda : public testing::Test {
     }
   }
 
+  std::optional<DeviceUse> use_;
   OpRegistry registry_;
   std::vector<std::string> types_;
 };
@@ -301,8 +258,8 @@ const std::vector<int64_t> kCounts = {1, 12293, 7, 0, 300, 4096};
 
 TEST_F(UpdateOnCuda, AddressesChangeNoBit) {
   ForEachKind([&](const std::string& type, Precision precision) {
-    PlacedUpdate aligned(registry_, type, ParametersOf(kCounts), precision);
-    PlacedUpdate odd(registry_, type, ParametersOf(kCounts), precision, 4);
+    PlacedUpdate aligned(registry_, type, ListedParameters(kCounts), precision);
+    PlacedUpdate odd(registry_, type, ListedParameters(kCounts), precision, 4);
     aligned.Run();
     odd.Run();
     EXPECT_EQ(aligned.Values(), odd.Values()) << type;
@@ -316,16 +273,16 @@ TEST_F(UpdateOnCuda, AddressesChangeNoBitOfASparseUpdate) {
     const OpDef& def = registry_.Get(type);
     if (IsAverage(def)) return;
     for (const int64_t width : {8, 7}) {
-      OpCase op_case = CaseOf(def, ParametersOf({kRows * width}), precision);
+      OpCase op_case = CaseOf(def, ListedParameters({kRows * width}), precision);
       for (auto& [slot, arrays] : op_case.inputs) {
         for (Array& array : arrays) {
           if (array.shape[0] == kRows * width) array.shape = {kRows, width};
         }
       }
-      const Array slots = In(precision.grad, Uniform({5, width}, 1, 0.25, 0.75));
+      const Array slots = InDType(precision.grad, Uniform({5, width}, 1, 0.25, 0.75));
       op_case.inputs["Grad"] = {SelectedRows(slots, {3, 0, 3, -1, 8}, kRows)};
-      PlacedUpdate aligned(registry_, op_case, 0, Place::Cuda());
-      PlacedUpdate odd(registry_, op_case, 4, Place::Cuda());
+      PlacedUpdate aligned(registry_, op_case, 0, CudaPlace());
+      PlacedUpdate odd(registry_, op_case, 4, CudaPlace());
       aligned.Run();
       odd.Run();
       EXPECT_EQ(aligned.Values(), odd.Values()) << type << ", width " << width;
@@ -335,7 +292,7 @@ TEST_F(UpdateOnCuda, AddressesChangeNoBitOfASparseUpdate) {
 
 TEST_F(UpdateOnCuda, AListChangesNoBit) {
   ForEachKind([&](const std::string& type, Precision precision) {
-    const std::vector<Parameter> parameters = ParametersOf(kCounts);
+    const std::vector<Parameter> parameters = ListedParameters(kCounts);
     PlacedUpdate list(registry_, type, parameters, precision);
     list.Run();
     const std::vector<std::vector<double>> of_list = list.Values();
@@ -353,8 +310,8 @@ TEST_F(UpdateOnCuda, AListChangesNoBit) {
 
 TEST_F(UpdateOnCuda, TensorsMayMove) {
   ForEachKind([&](const std::string& type, Precision precision) {
-    PlacedUpdate moving(registry_, type, ParametersOf(kCounts), precision);
-    PlacedUpdate resting(registry_, type, ParametersOf(kCounts), precision);
+    PlacedUpdate moving(registry_, type, ListedParameters(kCounts), precision);
+    PlacedUpdate resting(registry_, type, ListedParameters(kCounts), precision);
     for (int step = 0; step < 3; ++step) {
       moving.Run();
       moving.Move();
@@ -367,8 +324,8 @@ TEST_F(UpdateOnCuda, TensorsMayMove) {
 TEST_F(UpdateOnCuda, LaunchesDoNotGrowWithTheList) {
   constexpr size_t kMost = 4;
   ForEachKind([&](const std::string& type, Precision precision) {
-    PlacedUpdate few(registry_, type, ParametersOf({5, 6}), precision);
-    PlacedUpdate many(registry_, type, ParametersOf(std::vector<int64_t>(700, 9)), precision);
+    PlacedUpdate few(registry_, type, ListedParameters({5, 6}), precision);
+    PlacedUpdate many(registry_, type, ListedParameters(std::vector<int64_t>(700, 9)), precision);
     std::vector<size_t> launches;
     for (PlacedUpdate* update : {&few, &many}) {
       update->Run();
@@ -384,8 +341,8 @@ TEST_F(UpdateOnCuda, LaunchesDoNotGrowWithTheList) {
 TEST_F(UpdateOnCuda, AGraphDoesWhatRunsDo) {
   ForEachKind([&](const std::string& type, Precision precision) {
     for (const bool runs_before : {false, true}) {
-      PlacedUpdate captured(registry_, type, ParametersOf(kCounts), precision);
-      PlacedUpdate plain(registry_, type, ParametersOf(kCounts), precision);
+      PlacedUpdate captured(registry_, type, ListedParameters(kCounts), precision);
+      PlacedUpdate plain(registry_, type, ListedParameters(kCounts), precision);
       if (runs_before) captured.Run();
       cudaGraph_t graph = captured.Capture();
       captured.Launch(graph, runs_before ? 2 : 3);
@@ -400,7 +357,7 @@ TEST_F(UpdateOnCuda, AGraphDoesWhatRunsDo) {
 // A graph updates the tensors that it was captured with, whatever later runs update.
 TEST_F(UpdateOnCuda, AGraphKeepsItsTensors) {
   ForEachKind([&](const std::string& type, Precision precision) {
-    PlacedUpdate captured(registry_, type, ParametersOf({5}), precision);
+    PlacedUpdate captured(registry_, type, ListedParameters({5}), precision);
     captured.Run();
     cudaGraph_t graph = captured.Capture();
     captured.Move();
@@ -417,7 +374,7 @@ TEST_F(UpdateOnCuda, AGraphKeepsItsTensors) {
 // Their steps cross every boundary of a window, most often those of one parameter at a time.
 TEST_F(UpdateOnCuda, AveragesHaveTheBitsOfTheCpu) {
   constexpr int kSteps = 24;
-  const std::vector<Parameter> parameters = ParametersOf(kCounts);
+  const std::vector<Parameter> parameters = ListedParameters(kCounts);
   ForEachKind([&](const std::string& type, Precision precision) {
     const OpDef& def = registry_.Get(type);
     if (!IsAverage(def)) return;

@@ -201,7 +201,7 @@ TEST_F(UpdateError, NamesTheOutputThatIsMissing) {
       };
       EXPECT_THAT(ErrorOf(def.type, change),
                   HasSubstr(StrCat(def.type, ": output \"", output,
-                                   "\" has 1 arguments, expected 2 as Param")));
+                                   "\" has 1 arguments, expected 2 as ", slot)));
     }
   });
 }
@@ -220,7 +220,7 @@ TEST_F(UpdateError, NamesAPowerThatIsMissing) {
     EXPECT_THAT(ErrorOf(type, outputs(1)),
                 HasSubstr(StrCat(type,
                                  ": output \"Beta1PowOut\" has 1 arguments, expected 2 as "
-                                 "Param")));
+                                 "Beta1Pow")));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "operators/sequence/sequence_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/prepared_op.h"
 
 namespace skiff::harness {
@@ -92,13 +93,13 @@ TEST_F(RefusedRowsOnCuda, GivesTheErrorOfTheCpu) {
        .outputs = {{"X@GRAD", 1}}},
   };
   for (const OpCase& refused : all) {
-    EXPECT_EQ(ErrorOn(Place::Cuda(), refused), ErrorOn(Place::Cpu(), refused)) << CaseName(refused);
+    EXPECT_EQ(ErrorOn(CudaPlace(), refused), ErrorOn(Place::Cpu(), refused)) << CaseName(refused);
   }
 }
 
 TEST_F(RefusedRowsOnCuda, SequenceSliceGradNamesTheNumberThatIsRefused) {
   const auto error = [&](std::vector<double> offsets, std::vector<double> lengths, int64_t rows) {
-    return ErrorOn(Place::Cuda(),
+    return ErrorOn(CudaPlace(),
                    {.name = "slice",
                     .type = "sequence_slice_grad",
                     .inputs = {{"X", {Ragged(Uniform({4, 1}, 1), {3, 1})}},

@@ -12,6 +12,7 @@
 #include "operators/tensor/tensor_ops.h"
 #include "tests/harness/array_tensor.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/cuda_place.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/prepared_op.h"
 
@@ -121,7 +122,7 @@ TEST(RefusedIndexOnCuda, GivesTheErrorOfTheCpu) {
       EXPECT_TRUE(prepared.Faults().empty()) << CaseName(refused);
       return text;
     };
-    EXPECT_EQ(error_on(Place::Cuda()), error_on(Place::Cpu())) << CaseName(refused);
+    EXPECT_EQ(error_on(CudaPlace()), error_on(Place::Cpu())) << CaseName(refused);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "framework/base/error.h"
 #include "memory/places.h"
 #include "skiff/skiff.h"
+#include "tests/harness/cuda_place.h"
 #include "tools/model_workload/model_workload.h"
 
 namespace skiff {
@@ -64,18 +65,18 @@ class TrainingOnCuda : public testing::TestWithParam<TrainedModel> {
 
 TEST_P(TrainingOnCuda, HasTheLossesOfTheCpu) {
   try {
-    AllocatorOf(Place::Cuda());
+    AllocatorOf(harness::CudaPlace());
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
   const std::vector<float> expected = Train(GetParam(), Place::Cpu());
-  const std::vector<float> found = Train(GetParam(), Place::Cuda());
+  const std::vector<float> found = Train(GetParam(), harness::CudaPlace());
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(found[i], expected[i], kToleranceOfStep[i] * expected[i]) << "step " << i;
   }
   EXPECT_NE(expected.front(), expected.back()) << "nothing was trained";
   // The second step captures the graphs, which it and the third launch.
-  EXPECT_EQ(Train(GetParam(), Place::Cuda(), true), found);
+  EXPECT_EQ(Train(GetParam(), harness::CudaPlace(), true), found);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -134,12 +135,12 @@ class Float16TrainingOnCuda : public testing::TestWithParam<HalfModel> {
 
 TEST_P(Float16TrainingOnCuda, HasTheLossesOfTheCpu) {
   try {
-    AllocatorOf(Place::Cuda());
+    AllocatorOf(harness::CudaPlace());
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
   const HalfTraining expected = Train(GetParam(), Place::Cpu());
-  const HalfTraining found = Train(GetParam(), Place::Cuda());
+  const HalfTraining found = Train(GetParam(), harness::CudaPlace());
   for (size_t i = 0; i < expected.losses.size(); ++i) {
     EXPECT_NEAR(found.losses[i], expected.losses[i], GetParam().tolerance * expected.losses[i])
         << "step " << i;

@@ -23,8 +23,8 @@ struct Options {
   bool has_libraries = false;
   // Whether there is NCCL: a stand-in, too.
   bool has_nccl = true;
-  // Which operation of NCCL fails, counted from 1 as they begin on devices: it and all that wait for
-  // it never end, unless their communicator is aborted. 0: none.
+  // Which operation of NCCL fails, counted from 1 as they begin on devices: it and all that wait
+  // for it never end, unless their communicator is aborted. 0: none.
   uint64_t nccl_fails_at = 0;
   // How many devices there are, 1 to 16.
   uint64_t devices = 2;

@@ -1,0 +1,98 @@
+// Programs that data_parallel refuses, and its counts; rewrites/data_parallel.txt has the rewrites.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "framework/base/error.h"
+#include "framework/ir/text.h"
+#include "framework/op/registry.h"
+#include "framework/transpiler/data_parallel_pass.h"
+#include "tests/harness/error_text.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Of a root block with the parameter w, its gradient g, statistics, the feed x, and ops.
+std::unique_ptr<Program> ProgramOf(const std::string& ops) {
+  return ParseProgramText(StrCat(R"(program { block 0 {
+    param w float32 [4] persistable
+    var g float32 [4]
+    var x float32 [-1, 4]
+    var y float32 [-1, 4]
+    var mean float32 [4] persistable
+    var variance float32 [4] persistable
+    var momentum float32 [1] persistable
+    var saved_mean float32 [4]
+    var saved_variance float32 [4]
+    var rate float32 [1] persistable
+    )",
+                                 ops, " } }"));
+}
+
+PassReport Apply(Program* program) {
+  return DataParallelPass().Apply(DefaultOpRegistry(), program);
+}
+
+std::string Refusal(const std::string& ops) {
+  const std::unique_ptr<Program> program = ProgramOf(ops);
+  return ErrorText(ErrorCode::kUnimplemented, [&] { Apply(program.get()); });
+}
+
+constexpr const char* kGradient =
+    R"({Out: [g]} = reduce_sum(X: [x]) {dim = ints [0], op_role = 1,
+                                        op_role_var = strings ["w", "g"]})";
+constexpr const char* kUpdate =
+    "{ParamOut: [w]} = sgd(Param: [w], Grad: [g], LearningRate: [rate]) {op_role = 2}";
+
+std::string BatchNorm(const std::string& more_inputs = "") {
+  return StrCat(R"({Y: [y], MeanOut: [mean], VarianceOut: [variance], SavedMean: [saved_mean],
+                    SavedVariance: [saved_variance]} =
+                   batch_norm(X: [x], Scale: [w], Bias: [w], Mean: [mean], Variance: [variance])",
+                more_inputs, ")");
+}
+
+TEST(DataParallelPass, CountsGradientsAndStatistics) {
+  const auto program = ProgramOf(StrCat(BatchNorm(), kGradient, kUpdate));
+  const PassReport report = Apply(program.get());
+  EXPECT_EQ(report.changes, 1);
+  EXPECT_EQ(report.summary, "1 gradients summed over the ranks, 2 running statistics shared");
+}
+
+TEST(DataParallelPass, RefusesAnUpdateWithoutAMarkedGradient) {
+  EXPECT_THAT(
+      Refusal(StrCat("{Out: [g]} = reduce_sum(X: [x]) {dim = ints [0], op_role = 1}", kUpdate)),
+      HasSubstr("the update sgd of parameter \"w\": no op_role_var names the gradient"));
+}
+
+TEST(DataParallelPass, RefusesAGradientThatOnlyAnOptimizerOpWrites) {
+  EXPECT_THAT(Refusal(R"({Out: [g]} = scale(X: [w]) {op_role = 2}
+                         {ParamOut: [w]} = sgd(Param: [w], Grad: [g], LearningRate: [rate])
+                         {op_role = 2, op_role_var = strings ["w", "g"]})"),
+              HasSubstr("the gradient \"g\", which is to be summed over ranks, is written by no op "
+                        "that isn't an optimizer's"));
+}
+
+TEST(DataParallelPass, RefusesStatisticsOfTwoOps) {
+  EXPECT_THAT(Refusal(StrCat(BatchNorm(), BatchNorm(), kGradient, kUpdate)),
+              AllOf(HasSubstr("batch_norm (block 0, op #1)"),
+                    HasSubstr("another op updates \"mean\", too")));
+}
+
+TEST(DataParallelPass, RefusesAMomentumThatIsATensor) {
+  EXPECT_THAT(Refusal(StrCat(BatchNorm(", MomentumTensor: [momentum]"), kGradient, kUpdate)),
+              HasSubstr("MomentumTensor of statistics that several ranks share"));
+}
+
+TEST(DataParallelPass, RefusesAPersistableOfTheRank) {
+  EXPECT_THAT(Refusal(StrCat(kGradient, kUpdate, "{Out: [momentum]} = mean(X: [x])")),
+              AllOf(HasSubstr("mean (block 0, op #3)"),
+                    HasSubstr("\"momentum\" would differ between ranks")));
+}
+
+}  // namespace
+}  // namespace skiff
