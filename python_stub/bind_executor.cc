@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,10 @@
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/comm/rank_resources.h"
+#include "framework/io/weights_hash.h"
+#include "framework/ir/op_role.h"
+#include "framework/ir/program.h"
 #include "framework/tensor/replaced_values.h"
 #include "framework/training/average.h"
 #include "framework/transpiler/pass.h"
@@ -135,20 +140,47 @@ py::list Run(PythonCompiledProgram& self, const py::object& feed, const py::iter
              bool return_tensors) {
   const FeedList feeds = FeedsOf(feed, MayCopy::kYes);
   const FetchList fetches = NamesOf(fetch);
-  std::vector<Tensor> results;
-  {
-    const ScopeLock lock(*self.mutex);
-    results = self.program->Run(feeds, fetches);
-  }
+  const std::vector<Tensor> results = self.Do([&] { return self.program->Run(feeds, fetches); });
   return FetchObjects(results, fetches, return_tensors);
+}
+
+}  // namespace
+
+// ---- ranks
+
+void PythonCompiledProgram::CompareRanks() {
+  const ir::Block& root = *program->program().root();
+  // Programs without updates needn't run on all ranks.
+  const bool trains = std::ranges::any_of(
+      root.ops(), [](const auto& op) { return (op->role() & kRoleOptimize) != 0; });
+  has_compared = !trains;
+  if (has_compared) return;
+  const Scope& scope = executor->scope->scope;
+  training::RankFacts facts;
+  for (const auto& var : root.vars()) {
+    if (!var->is_parameter || scope.Find(var->name) == nullptr) continue;
+    facts.emplace_back(StrCat("the hash of ", var->name), WeightsHash(scope, {var->name}));
+  }
+  const Tensor steps = CopyToCpu(scope.Get(kStepCounterName));
+  facts.emplace_back("the number of finished steps", StrCat(steps.Item<int64_t>()));
+  training::CheckEqualOnRanks(ranks->communicator(), facts);
+  has_compared = true;
+}
+
+namespace {
+
+Place PlaceOf(const std::string& name) {
+  return name == "cuda" ? PlaceOfRank(name, Ranks::The().world()) : Place::FromName(name);
 }
 
 // ---- compiling
 
 CompileOptions OptionsOf(const std::string& passes, const std::optional<MemoryOptions>& memory,
                          const KernelNames& kernels, const std::string& tuned_kernels, bool graphs,
-                         const std::string& math, size_t plan_cache_capacity) {
+                         const std::string& math, size_t plan_cache_capacity,
+                         const DataParallelOptions& data_parallel) {
   CompileOptions options;
+  options.data_parallel = data_parallel;
   options.graphs = graphs;
   options.math = MathModeFromName(math);
   if (memory) options.memory = *memory;
@@ -174,7 +206,7 @@ std::shared_ptr<PythonCompiledProgram> Compile(const std::shared_ptr<PythonExecu
   }
   return std::make_shared<PythonCompiledProgram>(
       executor, std::shared_ptr<std::mutex>(executor->scope, &executor->scope->mutex),
-      std::move(*compiled));
+      RanksOf(options.data_parallel), std::move(*compiled));
 }
 
 std::shared_ptr<PythonCompiledProgram> Clone(const PythonCompiledProgram& self) {
@@ -184,7 +216,7 @@ std::shared_ptr<PythonCompiledProgram> Clone(const PythonCompiledProgram& self) 
     clone = self.program->Clone();
   }
   return std::make_shared<PythonCompiledProgram>(self.executor, std::make_shared<std::mutex>(),
-                                                 std::move(*clone));
+                                                 self.ranks, std::move(*clone));
 }
 
 PythonBoundProgram Bind(const std::shared_ptr<PythonCompiledProgram>& self, const py::object& feed,
@@ -206,10 +238,7 @@ void BindPrepared(py::module_& module) {
       "A program with its feeds and fetches bound to memory: steps look up nothing.")
       .def(
           "step",
-          [](PythonBoundProgram& self) {
-            const ScopeLock lock(*self.compiled->mutex);
-            self.program->Step();
-          },
+          [](PythonBoundProgram& self) { self.compiled->Do([&] { self.program->Step(); }); },
           "Runs the program once, on what the feeds' arrays hold now. They must not change before "
           "it returns.")
       .def(
@@ -249,11 +278,8 @@ void BindPrepared(py::module_& module) {
       .def(
           "timed_step",
           [](PythonBoundProgram& self) {
-            std::vector<InstructionTime> times;
-            {
-              const ScopeLock lock(*self.compiled->mutex);
-              times = self.program->TimedStep();
-            }
+            const std::vector<InstructionTime> times =
+                self.compiled->Do([&] { return self.program->TimedStep(); });
             py::list list;
             for (const InstructionTime& time : times) {
               list.append(
@@ -298,14 +324,14 @@ void BindTheExecutor(py::module_& module) {
       module, "Executor",
       "Runs programs in a scope. Other threads of Python go on meanwhile; those that use the same "
       "scope wait, but for the clones of a program.")
-      .def(
-          py::init([](const std::string& place, std::shared_ptr<SharedScope> scope) {
-            if (scope == nullptr) scope = std::make_shared<SharedScope>();
-            return std::make_shared<PythonExecutor>(Place::FromName(place), std::move(scope));
-          }),
-          py::arg("place") = PlaceName(Place::Default()), py::arg("scope") = py::none(),
-          "`place` is cpu, cuda, or cuda:1 for the second of several devices. Makes a scope of its "
-          "own if none is given. Raises an Error for a place that this build or machine lacks.")
+      .def(py::init([](const std::string& place, std::shared_ptr<SharedScope> scope) {
+             if (scope == nullptr) scope = std::make_shared<SharedScope>();
+             return std::make_shared<PythonExecutor>(PlaceOf(place), std::move(scope));
+           }),
+           py::arg("place") = PlaceName(Place::Default()), py::arg("scope") = py::none(),
+           "Makes a scope of its own if none is given. Of several ranks, \"cuda\" is the device "
+           "with "
+           "the number local_rank(). Raises an Error for a place that this build or machine lacks.")
       .def_property_readonly("scope", [](const PythonExecutor& self) { return self.scope; })
       .def_property_readonly(
           "place", [](const PythonExecutor& self) { return PlaceName(self.executor.place()); })
@@ -314,14 +340,24 @@ void BindTheExecutor(py::module_& module) {
           [](const std::shared_ptr<PythonExecutor>& self, const Program& program,
              const std::string& passes, const std::optional<MemoryOptions>& memory,
              const KernelNames& kernels, const std::string& tuned_kernels, bool graphs,
-             const std::string& math, size_t plan_cache_capacity) {
-            return Compile(self, program,
-                           OptionsOf(passes, memory, kernels, tuned_kernels, graphs, math,
-                                     plan_cache_capacity));
+             const std::string& math, size_t plan_cache_capacity, bool data_parallel,
+             const std::string& reduction, int64_t bucket_bytes, const std::string& overlap,
+             bool shard_optimizer) {
+            const RankArguments ranks = {data_parallel, reduction, bucket_bytes, overlap,
+                                         shard_optimizer};
+            return Compile(
+                self, program,
+                OptionsOf(passes, memory, kernels, tuned_kernels, graphs, math, plan_cache_capacity,
+                          OptionsOfRanks(ranks, self->executor.place())));
           },
           py::arg("program"), py::kw_only(), py::arg("passes") = "", py::arg("memory") = py::none(),
           py::arg("kernels") = KernelNames(), py::arg("tuned_kernels") = "",
           py::arg("graphs") = true, py::arg("math") = "full", py::arg("plan_cache_capacity") = 32,
+          py::arg("data_parallel") = RankArguments().data_parallel,
+          py::arg("reduction") = RankArguments().reduction,
+          py::arg("bucket_bytes") = RankArguments().bucket_bytes,
+          py::arg("overlap") = RankArguments().overlap,
+          py::arg("shard_optimizer") = RankArguments().shard_optimizer,
           "Compiles a snapshot of the program.\n\n"
           "Keyword arguments:\n"
           "  passes: \"+fuse_optimizer,-layout\" runs the first as well and leaves out the second\n"
@@ -331,7 +367,19 @@ void BindTheExecutor(py::module_& module) {
           "  graphs: on a device, launch stretches of instructions as graphs\n"
           "  math: on a device, \"tf32\" lets products and convolutions of float32 round their\n"
           "    factors to TF32, which is faster; \"full\" doesn't\n"
-          "  plan_cache_capacity: how many plans, one for each signature of a run, are kept")
+          "  plan_cache_capacity: how many plans, one for each signature of a run, are kept\n"
+          "  data_parallel: all ranks run the program together, each on batches of its own: an "
+          "update\n"
+          "    takes the mean of their gradients. Alone if there are no other ranks.\n"
+          "  reduction: \"ranks\" adds gradients in the order of the ranks, which gives the bits "
+          "of one\n"
+          "    process with as many merged steps, \"fast\" in any order; \"auto\": ranks on the "
+          "CPU,\n"
+          "    fast on a device\n"
+          "  bucket_bytes: gradients are added in groups of at least so many bytes; 0: each alone\n"
+          "  overlap: whether gradients are added while others are computed: \"on\", \"off\" or "
+          "\"auto\"\n"
+          "  shard_optimizer: whether each rank keeps a part only of the optimizer's states")
       .def(
           "run",
           [](const std::shared_ptr<PythonExecutor>& self, const Program& program,
@@ -339,7 +387,8 @@ void BindTheExecutor(py::module_& module) {
             return Run(*Compile(self, program, {}), feed, fetch, return_tensors);
           },
           py::arg("program"), py::arg("feed") = py::dict(), py::arg("fetch") = py::tuple(),
-          py::arg("return_tensors") = false, "Compiles and runs once: for startup programs.");
+          py::arg("return_tensors") = false,
+          "Compiles and runs once, alone: for startup programs.");
 }
 
 // Values of a scope that are averages for the time of a `with`.

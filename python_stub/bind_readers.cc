@@ -7,11 +7,15 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/training/array_reader.h"
+#include "framework/training/sharded_reader.h"
+#include "framework/training/state_text.h"
+#include "python_stub/ranks.h"
 
 namespace skiff::python {
 
 using training::Batch;
 using training::FeedShape;
+using training::LastRun;
 using training::ReaderState;
 
 std::optional<py::dict> PythonReader::NextFeeds(int64_t start) {
@@ -103,11 +107,15 @@ class IterableReader : public PythonReader {
     const int64_t epoch = StateNumber(state, kEpochKey);
     const int64_t batch = StateNumber(state, kBatchKey);
     Start(epoch);
+    SKIFF_ENFORCE(Pass(batch) == batch, kDataLoss, "epoch ", epoch, " has ", batch_,
+                  " batches, expected more than ", batch, " as in the interrupted training");
+  }
+
+  int64_t Pass(int64_t count) override {
     const py::gil_scoped_acquire gil;
-    for (; batch_ < batch; ++batch_) {
-      SKIFF_ENFORCE(Advance(), kDataLoss, "epoch ", epoch, " has ", batch_,
-                    " batches, expected more than ", batch, " as in the interrupted training");
-    }
+    int64_t done = 0;
+    for (; done < count && Advance(); ++done) ++batch_;
+    return done;
   }
 
   // Returns a null object at the end.
@@ -152,8 +160,79 @@ class ArrayReader : public PythonReader {
   void Start(int64_t epoch) override { reader_.StartEpoch(epoch); }
   bool Read(Batch* batch) override { return reader_.Next(batch); }
   void GoTo(const ReaderState& state) override { reader_.Restore(state); }
+  int64_t Pass(int64_t count) override { return reader_.Skip(count); }
 
   training::ArrayReader reader_;
+};
+
+// ---- the batches of a rank
+
+// A reader that also Python has.
+class SharedReader final : public training::Reader {
+ public:
+  explicit SharedReader(std::shared_ptr<PythonReader> reader) : reader_(std::move(reader)) {}
+
+  void StartEpoch(int64_t epoch) override { reader_->StartEpoch(epoch); }
+  bool Next(Batch* batch) override { return reader_->Next(batch); }
+  ReaderState state() const override { return reader_->state(); }
+  void Restore(const ReaderState& state) override { reader_->Restore(state); }
+  int64_t batches_in_epoch() const override { return reader_->batches_in_epoch(); }
+  std::vector<std::vector<FeedShape>> batch_shapes() const override {
+    return reader_->batch_shapes();
+  }
+
+ private:
+  int64_t PassOver(int64_t count) override { return reader_->Skip(count); }
+
+  std::shared_ptr<PythonReader> reader_;
+};
+
+LastRun LastRunFromName(const std::string& name) {
+  if (name == "filled") return LastRun::kFilled;
+  SKIFF_ENFORCE(name == "partial", kInvalidArgument, "the last run of an epoch is \"", name,
+                "\", expected filled or partial");
+  return LastRun::kPartial;
+}
+
+class ShardedReader : public PythonReader {
+ public:
+  ShardedReader(const std::shared_ptr<PythonReader>& reader, const World& world, LastRun last_run)
+      : whole_(reader), reader_(std::make_unique<SharedReader>(reader), world, last_run) {}
+
+  ReaderState state() const override { return reader_.state(); }
+  int64_t batches_in_epoch() const override { return reader_.batches_in_epoch(); }
+  std::vector<std::vector<FeedShape>> batch_shapes() const override {
+    return reader_.batch_shapes();
+  }
+  int32_t ranks() const override { return reader_.ranks(); }
+
+ private:
+  void Start(int64_t epoch) override {
+    const ReaderState before = reader_.state();
+    const bool goes_on = has_begun_next_ && training::IntegerOf(before, kEpochKey) == epoch;
+    if (goes_on) {
+      reader_.Restore(before);
+    } else {
+      reader_.StartEpoch(epoch);
+    }
+    has_begun_next_ = false;
+  }
+  bool Read(Batch* batch) override {
+    if (!reader_.Next(batch)) return false;
+    read_only_ = whole_->read_only();
+    has_begun_next_ = batch->from_next_epoch > 0;
+    return true;
+  }
+  void GoTo(const ReaderState& state) override {
+    reader_.Restore(state);
+    has_begun_next_ = false;
+  }
+  int64_t Pass(int64_t count) override { return reader_.Skip(count); }
+
+  std::shared_ptr<PythonReader> whole_;
+  training::ShardedReader reader_;
+  // Whether the last run has taken batches of the next epoch, which then begins behind them.
+  bool has_begun_next_ = false;
 };
 
 // The batches of an epoch, for a loop of one's own.
@@ -209,6 +288,19 @@ void BindReaders(py::module_& module) {
       "outermost sequences. The function must give the same batches for an epoch each time, since "
       "a resumed training passes over those that it has seen.")
       .def(py::init<py::function, int64_t>(), py::arg("make_epoch"), py::arg("batches_in_epoch"));
+  py::class_<ShardedReader, PythonReader, std::shared_ptr<ShardedReader>>(
+      module, "ShardedReader",
+      "This rank's batches of a reader, which all ranks have alike: of N ranks, rank r reads the "
+      "batches r, N + r, 2 N + r, ... Its len() counts the batches of all ranks. An epoch ends for "
+      "all ranks at once. If there are fewer batches left than ranks, the first batches of the "
+      "next "
+      "epoch fill the run, and the next epoch begins behind them: for trainings. "
+      "last_run=\"partial\": the ranks behind the last batch have none, for evaluations.")
+      .def(py::init([](const std::shared_ptr<PythonReader>& reader, const std::string& last_run) {
+             return std::make_shared<ShardedReader>(reader, Ranks::The().world(),
+                                                    LastRunFromName(last_run));
+           }),
+           py::arg("reader"), py::kw_only(), py::arg("last_run") = "filled");
 }
 
 }  // namespace skiff::python

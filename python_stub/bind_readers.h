@@ -33,6 +33,8 @@ class PythonReader : public training::Reader {
     GoTo(state);
     ++starts_;
   }
+  // The feeds of the last batch whose memory isn't to be written.
+  const std::set<std::string>& read_only() const { return read_only_; }
 
   // Returns how often the reader has gone to an epoch.
   int64_t starts() const { return starts_; }
@@ -46,8 +48,9 @@ class PythonReader : public training::Reader {
   virtual void Start(int64_t epoch) = 0;
   virtual bool Read(training::Batch* batch) = 0;
   virtual void GoTo(const training::ReaderState& state) = 0;
+  // As Skip.
+  virtual int64_t Pass(int64_t count) = 0;
 
-  // The feeds of the last batch whose memory isn't to be written.
   std::set<std::string> read_only_;
 
  private:
@@ -64,6 +67,11 @@ class PythonReader : public training::Reader {
    private:
     std::atomic_flag& in_use_;
   };
+
+  int64_t PassOver(int64_t count) final {
+    const Use use(*this);
+    return Pass(count);
+  }
 
   std::atomic_flag in_use_;
   std::atomic<int64_t> starts_{0};

@@ -20,6 +20,7 @@
 #include "python_stub/bind_callbacks.h"
 #include "python_stub/bind_readers.h"
 #include "python_stub/binding.h"
+#include "python_stub/ranks.h"
 
 namespace skiff::python {
 namespace {
@@ -37,6 +38,7 @@ class PythonTrainer {
       : program_(std::move(program)),
         train_(std::move(train)),
         validation_(std::move(validation)),
+        ranks_(RanksOf(options.compile.data_parallel)),
         buffer_(py::module_::import("sys").attr("stdout")),
         out_(&buffer_) {
     const py::gil_scoped_release release;
@@ -45,14 +47,14 @@ class PythonTrainer {
 
   void Resume() {
     const Use use(*this);
-    trainer_->Resume();
+    DoOn(ranks_, [this] { trainer_->Resume(); });
   }
 
   py::object Run(const py::object& result_class) {
     training::TrainingResult result;
     {
       const Use use(*this);
-      result = trainer_->Run();
+      result = DoOn(ranks_, [this] { return trainer_->Run(); });
       out_.flush();
     }
     // The trainer has saved a checkpoint. Python's own handler has not seen the signal.
@@ -72,7 +74,7 @@ class PythonTrainer {
     MetricValues values;
     {
       const Use use(*this);
-      values = trainer_->Evaluate();
+      values = DoOn(ranks_, [this] { return trainer_->Evaluate(); });
     }
     return ValuesObject(values);
   }
@@ -100,6 +102,7 @@ class PythonTrainer {
   training::TrainingProgram program_;
   std::shared_ptr<Reader> train_;
   std::shared_ptr<Reader> validation_;
+  Ranks* const ranks_;  // that train together; nullptr: this process trains alone
   py::detail::pythonbuf buffer_;
   std::ostream out_;
   std::optional<Trainer> trainer_;
@@ -113,7 +116,9 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
     const std::vector<Metric>& metrics, const std::string& decisive_metric,
     const std::string& title, int64_t save_every_steps, int64_t early_stop_epochs,
     const std::string& initial_model, const std::map<std::string, std::string>& configuration,
-    const std::string& passes, const Program* model, const py::iterable& callbacks) {
+    const std::string& passes, const Program* model, const py::iterable& callbacks,
+    bool data_parallel, const std::string& reduction, int64_t bucket_bytes,
+    const std::string& overlap, bool shard_optimizer) {
   SKIFF_ENFORCE(model != nullptr || training::PrecisionOf(main).half_parameters == 0,
                 kInvalidArgument,
                 "the main program has parameters in half and there is no model: expected, as "
@@ -129,17 +134,18 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
                                     .model = model == nullptr ? nullptr : model->Clone(),
                                     .model_inputs = NamesOf(model_inputs),
                                     .model_outputs = NamesOf(model_outputs)};
-  return std::make_unique<PythonTrainer>(
-      std::move(program), train, validation,
-      training::TrainerOptions{.title = title,
-                               .output_dir = output_dir,
-                               .epochs = epochs,
-                               .save_every_steps = save_every_steps,
-                               .early_stop_epochs = early_stop_epochs,
-                               .initial_model = initial_model,
-                               .configuration = configuration,
-                               .callbacks = CallbacksOf(callbacks),
-                               .compile = {.passes = ParsePasses(passes)}});
+  const RankArguments ranks = {data_parallel, reduction, bucket_bytes, overlap, shard_optimizer};
+  training::TrainerOptions options = {.title = title,
+                                      .output_dir = output_dir,
+                                      .epochs = epochs,
+                                      .save_every_steps = save_every_steps,
+                                      .early_stop_epochs = early_stop_epochs,
+                                      .initial_model = initial_model,
+                                      .configuration = configuration,
+                                      .callbacks = CallbacksOf(callbacks)};
+  options.compile = {.passes = ParsePasses(passes),
+                     .data_parallel = OptionsOfRanks(ranks, options.place)};
+  return std::make_unique<PythonTrainer>(std::move(program), train, validation, options);
 }
 
 }  // namespace
@@ -161,6 +167,11 @@ void BindTrainer(py::module_& module) {
            py::arg("initial_model") = "",
            py::arg("configuration") = std::map<std::string, std::string>(), py::arg("passes") = "",
            py::arg("model") = py::none(), py::arg("callbacks") = py::tuple(),
+           py::arg("data_parallel") = RankArguments().data_parallel,
+           py::arg("reduction") = RankArguments().reduction,
+           py::arg("bucket_bytes") = RankArguments().bucket_bytes,
+           py::arg("overlap") = RankArguments().overlap,
+           py::arg("shard_optimizer") = RankArguments().shard_optimizer,
            "Runs the startup program. learning_rate is the variable of the optimizer's rate; "
            "model_inputs and model_outputs are those of the inference model that the training "
            "saves: of the program `model`, or of the test program. A training with parameters in "
@@ -170,7 +181,11 @@ void BindTrainer(py::module_& module) {
            "model that can't be saved. callbacks are objects, of whose methods those are called "
            "that are there: on_step(report, control), on_evaluation(report, control), "
            "on_epoch(record, control), and state() and restore(state), dicts of texts that "
-           "checkpoints hold. What they raise comes out of run() unchanged.")
+           "checkpoints hold. What they raise comes out of run() unchanged. data_parallel: the "
+           "trainers of all ranks train together, with a ShardedReader each; this and the other "
+           "arguments about ranks are those of Executor.compile. Then all ranks call resume(), "
+           "run() "
+           "and evaluate(). Rank 0 alone has records in its result, and writes files.")
       .def("resume", &PythonTrainer::Resume,
            "Continues from the newest checkpoint of the output directory.")
       .def(

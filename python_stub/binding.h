@@ -22,6 +22,7 @@ namespace py = pybind11;
 void BindTensors(py::module_& module);
 void BindPrograms(py::module_& module);
 void BindFunctions(py::module_& module);
+void BindDistributed(py::module_& module);
 void BindExecutor(py::module_& module);
 void BindFiles(py::module_& module);
 void BindReaders(py::module_& module);

@@ -4,7 +4,7 @@ from typing import Any, Callable, Iterable, Iterator, Literal, Mapping, NamedTup
 
 import numpy
 
-from . import initializer as initializer, layers as layers, learning_rate as learning_rate, optimizer as optimizer
+from . import distributed as distributed, initializer as initializer, layers as layers, learning_rate as learning_rate, optimizer as optimizer
 
 _DTypeLike = Union[str, type, numpy.dtype[Any]]
 _Name = Union[str, Variable]
@@ -251,8 +251,10 @@ class Executor:
     def place(self) -> str: ...
     def compile(self, program: Program, *, passes: str = "", memory: Optional[MemoryOptions] = None,
                 kernels: Mapping[str, str] = ..., tuned_kernels: str = "",
-                graphs: bool = True, math: str = "full",
-                plan_cache_capacity: int = 32) -> CompiledProgram: ...
+                graphs: bool = True, math: str = "full", plan_cache_capacity: int = 32,
+                data_parallel: bool = False, reduction: Literal["auto", "ranks", "fast"] = "auto",
+                bucket_bytes: int = 26214400, overlap: Literal["auto", "on", "off"] = "auto",
+                shard_optimizer: bool = False) -> CompiledProgram: ...
     @overload
     def run(self, program: Program, feed: _Feed = ..., fetch: Iterable[_Name] = ...,
             return_tensors: Literal[False] = False) -> list[_Array]: ...
@@ -318,6 +320,9 @@ class ArrayReader(Reader):
 
 class IterableReader(Reader):
     def __init__(self, make_epoch: Callable[[int], Iterable[_Feed]], batches_in_epoch: int) -> None: ...
+
+class ShardedReader(Reader):
+    def __init__(self, reader: Reader, *, last_run: Literal["filled", "partial"] = "filled") -> None: ...
 
 class StreamingMetric:
     def reset(self) -> None: ...
@@ -406,7 +411,10 @@ class Trainer:
                  model_outputs: Iterable[_Name], epochs: int = 1, metrics: Sequence[Metric] = ...,
                  decisive_metric: str = "loss", title: str = "", save_every_steps: int = 0,
                  early_stop_epochs: int = 0, initial_model: str = "", configuration: Mapping[str, str] = ...,
-                 passes: str = "", model: Program | None = None, callbacks: Iterable[Any] = ()) -> None: ...
+                 passes: str = "", model: Program | None = None, callbacks: Iterable[Any] = (),
+                 data_parallel: bool = False, reduction: Literal["auto", "ranks", "fast"] = "auto",
+                 bucket_bytes: int = 26214400, overlap: Literal["auto", "on", "off"] = "auto",
+                 shard_optimizer: bool = False) -> None: ...
     def resume(self) -> None: ...
     def run(self) -> TrainingResult: ...
     def evaluate(self) -> dict[str, float]: ...

@@ -63,6 +63,7 @@ PYBIND11_MODULE(_skiff, module) {
   skiff::python::BindTensors(module);
   skiff::python::BindPrograms(module);
   skiff::python::BindFunctions(module);
+  skiff::python::BindDistributed(module);
   skiff::python::BindExecutor(module);
   skiff::python::BindFiles(module);
   skiff::python::BindReaders(module);

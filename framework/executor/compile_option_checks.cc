@@ -53,6 +53,9 @@ void CheckCompileOptions(const OpRegistry& registry, const Program& program,
   CheckMemoryOptions(program, options.memory);
   SKIFF_ENFORCE(options.tuner == nullptr || &options.tuner->registry() == &registry,
                 kInvalidArgument, "option tuner: it was made for another registry");
+  SKIFF_ENFORCE(options.data_parallel.bucket_bytes >= 0, kInvalidArgument,
+                "option data_parallel.bucket_bytes = ", options.data_parallel.bucket_bytes,
+                ": expected no negative number");
   SKIFF_ENFORCE(options.max_loop_iterations >= 1, kInvalidArgument,
                 "option max_loop_iterations = ", options.max_loop_iterations,
                 ": expected at least 1");

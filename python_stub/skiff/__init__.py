@@ -21,8 +21,8 @@ from ._skiff import (
     GradientClip, GradientMerge, HalfReport, InferenceModel, Initializer, InstructionTime, IterableReader,
     LayerSummary, LoadedCheckpoint, LossScaling, MemoryOptions, Metric, Minimized, ModelSummary, Op, Optimizer,
     ParamAttr, ParameterAverage, ParameterGradient, PassReport, Perplexity, PlanStatistics, PrecisionOptions,
-    Program, Reader, ReduceOnPlateau, Regularizer, SavedCheckpoint, Scope, StepReport, StreamingMetric, Tensor,
-    TopKAccuracy, Trainer, TrainingControl, TrainingResult, TrainingScope, Var, Variable, averaged,
+    Program, Reader, ReduceOnPlateau, Regularizer, SavedCheckpoint, Scope, ShardedReader, StepReport,
+    StreamingMetric, Tensor, TopKAccuracy, Trainer, TrainingControl, TrainingResult, TrainingScope, Var, Variable, averaged,
     clip_by_global_norm, clip_by_norm, clip_by_value, default_main_program, default_startup_program, export_onnx,
     gradients, import_onnx, l1_decay, l2_decay, load_inference_model, load_latest_checkpoint, name_scope,
     plan_pass_names, program_guard, program_pass_names, read_npz, read_safetensors, read_safetensors_metadata,
@@ -30,6 +30,6 @@ from ._skiff import (
 from .errors import (
     AlreadyExistsError, DataLossError, Error, FailedPreconditionError, InvalidArgumentError, IoError, NotFoundError,
     OutOfRangeError, ResourceExhaustedError, UnimplementedError)
-from . import initializer, layers, learning_rate, optimizer
+from . import distributed, initializer, layers, learning_rate, optimizer
 
 __version__ = "0.2.0"

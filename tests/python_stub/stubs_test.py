@@ -13,8 +13,9 @@ from tests.python_stub.package import FOLDER, skiff
 if importlib.util.find_spec("mypy") is None:
     raise unittest.SkipTest("no mypy here (python3-mypy)")
 
-# The second one is that of docs/python.md.
-PROGRAMS = [os.path.abspath(name) for name in ("python_stub/examples/ernie.py", "tests/python_stub/lenet.py")]
+# The last two are those of docs/python.md.
+PROGRAMS = [os.path.abspath(name) for name in ("python_stub/examples/ernie.py", "tests/python_stub/lenet.py",
+                                               "tests/python_stub/train_on_ranks.py")]
 
 # What stubs can't say of classes that pybind11 makes.
 UNAVOIDABLE = ("is inconsistent, metaclass differs",
@@ -154,17 +155,20 @@ class Stubs(unittest.TestCase):
 
     def test_have_the_parameters_of_what_is_bound(self):
         # stubtest can't see these: pybind11 writes them into docstrings only.
-        module, seen = skiff._skiff, set()  # pylint: disable=protected-access
-        for (scope, name), stubs in functions_of_stub(os.path.join(FOLDER, "skiff/_skiff.pyi")).items():
-            bound = getattr(getattr(module, scope) if scope else module, name)
-            for line in signatures(bound.__doc__, name):
-                seen.add((scope, name))
-                with self.subTest(scope=scope, name=name):
-                    self.assertTrue(any(agree(parameters_of_line(line), parameters_of_stub(stub)) for stub in stubs),
-                                    line + "\n" + "\n".join(ast.unparse(stub) for stub in stubs))
+        seen = set()
+        for module in (skiff._skiff, skiff.distributed):  # pylint: disable=protected-access
+            stub_file = os.path.join(FOLDER, module.__name__.replace(".", "/") + ".pyi")
+            for (scope, name), stubs in functions_of_stub(stub_file).items():
+                bound = getattr(getattr(module, scope) if scope else module, name)
+                for line in signatures(bound.__doc__, name):
+                    seen.add((scope, name))
+                    with self.subTest(scope=scope, name=name):
+                        self.assertTrue(any(agree(parameters_of_line(line), parameters_of_stub(stub))
+                                            for stub in stubs),
+                                        line + "\n" + "\n".join(ast.unparse(stub) for stub in stubs))
         self.assertLessEqual({("Executor", "compile"), ("CompiledProgram", "run"), ("ArrayReader", "__init__"),
                               ("Trainer", "__init__"), ("Scope", "__getitem__"), ("", "save_checkpoint"),
-                              ("Variable", "__add__"), ("Program", "from_bytes")}, seen)
+                              ("", "all_gather"), ("ShardedReader", "__init__"), ("Variable", "__add__"), ("Program", "from_bytes")}, seen)
 
     def test_comparison_finds_other_parameters(self):
         line = "f(self: skiff.A, x: Dict[str, int] = {'a, b': 1}, *, y: A = <A object at 0x1>, z: int) -> None"

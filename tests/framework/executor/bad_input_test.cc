@@ -291,6 +291,8 @@ TEST_F(BadInput, OfOptionsIsRefusedByCompile) {
   const auto compile = [&](const CompileOptions& options) {
     return [&, options] { executor->Compile(*program, options); };
   };
+  ExpectError(compile({.data_parallel = {.bucket_bytes = -1}}), ErrorCode::kInvalidArgument,
+              "option data_parallel.bucket_bytes = -1: expected no negative number");
   ExpectError(compile({.plan_cache_capacity = 0}), ErrorCode::kInvalidArgument,
               "option plan_cache_capacity = 0: expected at least 1");
   ExpectError(compile({.kernels = {{"tiny_add", "plian"}}}), ErrorCode::kNotFound,

@@ -1,0 +1,62 @@
+#include "framework/comm/rank_resources.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "framework/base/parallel.h"
+#include "tests/harness/error_text.h"
+#include "tests/harness/thread_ranks.h"
+
+namespace skiff {
+namespace {
+
+using ::testing::Each;
+
+TEST(ThreadsOfRank, AreTheFewestThatARankWasGiven) {
+  setenv("OMP_NUM_THREADS", "4", 1);
+  EXPECT_THAT(RunOnThreadRanks(3, {},
+                               [](Communicator* own) {
+                                 omp_set_num_threads(7 - own->world().rank);
+                                 EXPECT_EQ(ThreadsOfRank(own), 5);
+                               }),
+              Each(""));
+}
+
+TEST(ThreadsOfRank, ShareTheCores) {
+  unsetenv("OMP_NUM_THREADS");
+  constexpr int32_t kRanks = 3;
+  std::atomic<int32_t> sum = 0;
+  EXPECT_THAT(RunOnThreadRanks(kRanks, {},
+                               [&](Communicator* own) {
+                                 const int32_t threads = ThreadsOfRank(own);
+                                 EXPECT_GE(threads, 1);
+                                 sum += threads;
+                               }),
+              Each(""));
+  EXPECT_LE(sum, std::max<int32_t>(kRanks, sysconf(_SC_NPROCESSORS_ONLN)));
+  EXPECT_EQ(sum % kRanks, 0);
+}
+
+TEST(ThreadsOfRank, AloneAreThoseOfOpenMp) {
+  unsetenv("OMP_NUM_THREADS");
+  omp_set_num_threads(3);
+  EXPECT_EQ(ThreadsOfRank(nullptr), 3);
+}
+
+TEST(PlaceOfRank, IsTheDeviceOfItsNumberOnTheHost) {
+  const World world = {.rank = 5, .size = 8, .local_rank = 1, .local_size = 4};
+  EXPECT_EQ(PlaceOfRank("cuda", world), Place::Cuda(1));
+  EXPECT_EQ(PlaceOfRank("cuda:3", world), Place::Cuda(3));
+  EXPECT_EQ(PlaceOfRank("cpu", world), Place::Cpu());
+  EXPECT_EQ(PlaceOfRank("cuda", World()), Place::Cuda(0));
+  EXPECT_EQ(ErrorText([&] { PlaceOfRank("gpu", world); }),
+            "place \"gpu\": expected cpu, cuda or cuda:N");
+}
+
+}  // namespace
+}  // namespace skiff
