@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -125,17 +126,14 @@ Trained Train(int64_t begin, int64_t end, int64_t all, const CompileOptions& opt
 std::vector<Trained> TrainOnRanks(int32_t ranks, int64_t images,
                                   const DataParallelOptions& options) {
   std::vector<Trained> trained(static_cast<size_t>(ranks));
-  const auto communicators = MakeThreadRanks(ranks, {.time_limit = 60, .seed = 3});
-  EXPECT_THAT(RunOnRanks(communicators,
-                         [&](Communicator* own) {
-                           const auto rank = static_cast<size_t>(own->world().rank);
-                           DataParallelOptions of_rank = options;
-                           of_rank.communicator = communicators[rank];
-                           const auto begin = static_cast<int64_t>(rank) * images;
-                           trained[rank] = Train(begin, begin + images, ranks * images,
-                                                 {.data_parallel = of_rank});
-                         }),
-              Each(IsEmpty()));
+  const auto train = [&](Communicator* own) {
+    const auto rank = static_cast<size_t>(own->world().rank);
+    DataParallelOptions of_rank = options;
+    of_rank.communicator = std::shared_ptr<Communicator>(std::shared_ptr<void>(), own);
+    const auto begin = static_cast<int64_t>(rank) * images;
+    trained[rank] = Train(begin, begin + images, ranks * images, {.data_parallel = of_rank});
+  };
+  EXPECT_THAT(RunOnThreadRanks(ranks, {.time_limit = 60, .seed = 3}, train), Each(IsEmpty()));
   return trained;
 }
 

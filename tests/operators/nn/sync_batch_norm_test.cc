@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +33,6 @@ struct Batches {
     dims.insert(dims.end(), image.begin(), image.end());
     return Shape(dims);
   }
-  int64_t channels() const { return channels_last ? image.back() : image.front(); }
   Shape all() const {
     int64_t images = 0;
     for (const int64_t of_rank : rows) images += of_rank;
@@ -161,16 +159,26 @@ const std::vector<Batches> kBatches = {
 
 class SyncBatchNorm : public ::testing::TestWithParam<DType> {};
 
+// Calls check(batches, place) for all of them, on all places that have enough ranks.
+template <typename Check>
+void ForEachBatches(const Check& check) {
+  for (const Batches& batches : kBatches) {
+    for (const Place place : PlacesOfRanks(static_cast<int32_t>(batches.rows.size()))) {
+      SCOPED_TRACE(StrCat(place, ", ", Text(batches)));
+      check(batches, place);
+    }
+  }
+}
+
 TEST_P(SyncBatchNorm, NormalizesByTheStatisticsOfAllRanks) {
   const DType dtype = GetParam();
-  for (const Batches& batches : kBatches) {
-    SCOPED_TRACE(Text(batches));
+  ForEachBatches([&](const Batches& batches, Place place) {
     const Arrays inputs = InputsOf(batches);
     const Arrays expected = NormReference(SpecOf(batches), inputs);
     const RankRun run = RunOnRanks(ForwardOp("sync_batch_norm", batches.channels_last),
-                                   InputsOfRanks(inputs, batches, dtype));
+                                   InputsOfRanks(inputs, batches, dtype), place);
     const std::vector<Array> y = Split(expected.at("Y")[0], batches);
-    for (size_t rank = 0; rank < run.outputs.size(); ++rank) {
+    for (size_t rank = 0; rank < y.size(); ++rank) {
       ExpectNear(run.outputs[rank].at("Y"), y[rank], ToleranceOf(dtype),
                  StrCat("Y of rank ", rank));
     }
@@ -178,38 +186,41 @@ TEST_P(SyncBatchNorm, NormalizesByTheStatisticsOfAllRanks) {
       ExpectNear(run.outputs[0].at(slot), expected.at(slot)[0], ToleranceOf(dtype), slot);
       ExpectSameOnAllRanks(run, slot);
     }
+  });
+}
+
+// Returns the sum over all ranks.
+Array SumOf(const RankRun& run, const std::string& slot) {
+  Array sum = ToArray(run.outputs[0].at(slot));
+  for (size_t rank = 1; rank < run.outputs.size(); ++rank) {
+    const Array own = ToArray(run.outputs[rank].at(slot));
+    for (size_t c = 0; c < own.values.size(); ++c) sum.values[c] += own.values[c];
   }
+  return sum;
 }
 
 // The gradient of batch_norm for the batch of all ranks; the gradients of Scale and Bias are parts
 // of that sum.
 TEST_P(SyncBatchNorm, DifferentiatesThroughTheStatisticsOfAllRanks) {
   const DType dtype = GetParam();
-  for (const Batches& batches : kBatches) {
-    SCOPED_TRACE(Text(batches));
+  const double tolerance = 5 * ToleranceOf(dtype);
+  ForEachBatches([&](const Batches& batches, Place place) {
     Arrays inputs = InputsOf(batches);
     const Arrays forward = NormReference(SpecOf(batches), inputs);
     for (const char* saved : {"SavedMean", "SavedVariance"}) inputs[saved] = forward.at(saved);
     const Arrays expected = NormGradReference(SpecOf(batches), inputs);
     const RankRun run = RunOnRanks(GradientOp("sync_batch_norm_grad", batches.channels_last),
-                                   InputsOfRanks(inputs, batches, dtype));
+                                   InputsOfRanks(inputs, batches, dtype), place);
     const std::vector<Array> dx = Split(expected.at("X@GRAD")[0], batches);
-    std::map<std::string, Array> sums;
-    for (size_t rank = 0; rank < run.outputs.size(); ++rank) {
-      ExpectNear(run.outputs[rank].at("X@GRAD"), dx[rank], 5 * ToleranceOf(dtype),
+    for (size_t rank = 0; rank < dx.size(); ++rank) {
+      ExpectNear(run.outputs[rank].at("X@GRAD"), dx[rank], tolerance,
                  StrCat("X@GRAD of rank ", rank));
-      for (const std::string slot : {"Scale@GRAD", "Bias@GRAD"}) {
-        const Array own = ToArray(run.outputs[rank].at(slot));
-        Array& sum = sums[slot];
-        if (rank == 0) sum = Zeros(own.shape);
-        for (size_t c = 0; c < own.values.size(); ++c) sum.values[c] += own.values[c];
-      }
     }
-    for (const auto& [slot, sum] : sums) {
-      EXPECT_THAT(FirstDifference(sum, expected.at(slot)[0], 5 * ToleranceOf(dtype)), IsEmpty())
+    for (const char* slot : {"Scale@GRAD", "Bias@GRAD"}) {
+      EXPECT_THAT(FirstDifference(SumOf(run, slot), expected.at(slot)[0], tolerance), IsEmpty())
           << slot;
     }
-  }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(OfDTypes, SyncBatchNorm,
@@ -248,6 +259,30 @@ TEST(SyncBatchNormGradient, IsTheSlopeOfTheSumOverAllRanks) {
   for (size_t rank = 0; rank < expected.size(); ++rank) {
     ExpectNear(run.outputs[rank].at("X@GRAD"), expected[rank], Tolerances::kCentralDifference,
                StrCat("rank ", rank));
+  }
+}
+
+// The pass data_parallel averages these over the ranks later.
+TEST(SyncBatchNormGradient, OfParametersIsThatOfTheRankAlone) {
+  const Batches batches = {.image = {4}, .rows = {2, 3}};
+  Arrays inputs = InputsOf(batches);
+  Arrays plain = inputs;
+  for (const char* parameter : {"Scale", "Bias"}) plain.erase(parameter);
+  const Arrays forward = NormReference(SpecOf(batches), plain);
+  for (const char* saved : {"SavedMean", "SavedVariance"}) inputs[saved] = forward.at(saved);
+  const RankRun run = RunOnRanks(GradientOp("sync_batch_norm_grad", false),
+                                 InputsOfRanks(inputs, batches, DType::kFloat64));
+  const std::vector<Array> z = Split(forward.at("Y")[0], batches);
+  const std::vector<Array> g = Split(inputs.at("Y@GRAD")[0], batches);
+  for (size_t rank = 0; rank < g.size(); ++rank) {
+    Array of_scale = Zeros({4});
+    Array of_bias = Zeros({4});
+    for (size_t i = 0; i < g[rank].values.size(); ++i) {
+      of_scale.values[i % 4] += g[rank].values[i] * z[rank].values[i];
+      of_bias.values[i % 4] += g[rank].values[i];
+    }
+    ExpectNear(run.outputs[rank].at("Scale@GRAD"), of_scale, Tolerances::kFloat64, "Scale@GRAD");
+    ExpectNear(run.outputs[rank].at("Bias@GRAD"), of_bias, Tolerances::kFloat64, "Bias@GRAD");
   }
 }
 
