@@ -219,6 +219,13 @@ std::shared_ptr<PythonCompiledProgram> Clone(const PythonCompiledProgram& self) 
                                                  self.ranks, std::move(*clone));
 }
 
+std::shared_ptr<SharedScope> GatherScope(PythonCompiledProgram& self) {
+  const std::unique_ptr<Scope> gathered = self.Do([&] { return self.program->GatherScope(); });
+  auto scope = std::make_shared<SharedScope>();
+  for (const std::string& name : gathered->Names()) scope->scope.Set(name, gathered->Get(name));
+  return scope;
+}
+
 PythonBoundProgram Bind(const std::shared_ptr<PythonCompiledProgram>& self, const py::object& feed,
                         const py::iterable& fetch) {
   const FeedList feeds = FeedsOf(feed, MayCopy::kNo);
@@ -303,6 +310,10 @@ void BindPrepared(py::module_& module) {
            "They share the weights; whatever else a run writes to, each has for itself. Raises "
            "FailedPreconditionError for a program that changes variables, such as a training, and "
            "UnimplementedError on a device.")
+      .def("gather_scope", &GatherScope,
+           "Returns a scope to save from, which has the variables of the executor's scope, in its "
+           "memory; on rank 0 also the optimizer states, whole, of which each rank keeps a part "
+           "(shard_optimizer). All ranks call it at the same step.")
       .def_property_readonly(
           "program",
           [](const PythonCompiledProgram& self) { return self.program->program().Clone(); },

@@ -13,10 +13,11 @@ namespace skiff {
 
 int32_t ThreadsOfRank(Communicator* ranks) {
   int32_t own = omp_get_max_threads();
-  if (std::getenv("OMP_NUM_THREADS") == nullptr && ranks != nullptr) {
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
     // A launcher may have bound the rank to cores already, which omp_get_num_procs() counts.
     const auto cores = static_cast<int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
-    own = std::min(omp_get_num_procs(), std::max(1, cores / ranks->world().local_size));
+    const int32_t local_size = ranks == nullptr ? 1 : ranks->world().local_size;
+    own = std::min(omp_get_num_procs(), std::max(1, cores / local_size));
   }
   return std::ranges::min(GatherNumbers(ranks, own));
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "framework/analysis/rank_differences.h"
 #include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
+#include "framework/comm/gather.h"
 #include "framework/ir/op_role.h"
 
 namespace skiff {
@@ -32,12 +34,15 @@ class Ranks {
   Ranks(const ProgramPassContext& context, Program* program)
       : registry_(context.registry),
         order_(SumOrderName(context.data_parallel.order)),
+        has_ranks_(RankCount(context.data_parallel.communicator.get()) > 1),
         program_(*program),
         root_(*program->root()) {}
 
   PassReport Run() {
+    if (!has_ranks_) return Report();
+    NoteOps();
     FindGradients();
-    if (gradients_.empty()) return Report();
+    if (!has_updates_) return Report();
     for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
     ShareStatistics();
     Insert();
@@ -51,6 +56,18 @@ class Ranks {
             .changes = static_cast<int64_t>(gradients_.size()),
             .summary = StrCat(gradients_.size(), " gradients summed over the ranks, ", statistics_,
                               " running statistics shared")};
+  }
+
+  // Notes the last op that writes a variable and isn't an optimizer's, and the ops that accumulate.
+  void NoteOps() {
+    for (size_t i = 0; i < root_.ops().size(); ++i) {
+      const OpDef* def = registry_.Find(root_.ops()[i]->type);
+      if (def != nullptr && def->accumulation.has_value()) accumulations_.push_back(i);
+      if (IsOptimize(*root_.ops()[i])) continue;
+      for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
+        if (use.writes) last_writers_[use.var] = i;
+      }
+    }
   }
 
   // Finds the gradient of each parameter that an op updates, and the op that completes it.
@@ -74,22 +91,26 @@ class Ranks {
         SKIFF_ENFORCE(found != by_parameter.end(), kUnimplemented, "the update ", op->type,
                       " of parameter \"", parameter,
                       "\": no op_role_var names the gradient, which is to be summed over ranks");
-        gradients_[found->second] = LastWriter(found->second);
+        has_updates_ = true;
+        const size_t last_writer = LastWriter(found->second);
+        // A program that Fleet has transpiled sums the gradient itself.
+        if (IsCollective(last_writer)) continue;
+        gradients_[found->second] = last_writer;
       }
     }
   }
 
-  // Returns the last op that writes the variable and isn't an optimizer's.
   size_t LastWriter(const std::string& name) const {
-    const Var* var = root_.GetVar(name);
-    for (size_t i = root_.ops().size(); i-- > 0;) {
-      if (IsOptimize(*root_.ops()[i])) continue;
-      for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
-        if (use.var == var && use.writes) return i;
-      }
-    }
-    Throw(ErrorCode::kUnimplemented, "the gradient \"", name,
-          "\", which is to be summed over ranks, is written by no op that isn't an optimizer's");
+    const auto found = last_writers_.find(root_.GetVar(name));
+    SKIFF_ENFORCE(found != last_writers_.end(), kUnimplemented, "the gradient \"", name,
+                  "\", which is to be summed over ranks, is written by no op that isn't an "
+                  "optimizer's");
+    return found->second;
+  }
+
+  bool IsCollective(size_t position) const {
+    const OpDef* def = registry_.Find(root_.ops()[position]->type);
+    return def != nullptr && def->collective;
   }
 
   void SumGradient(const std::string& name, size_t last_writer) {
@@ -105,11 +126,10 @@ class Ranks {
 
   // Returns the op that adds the gradient to the gradients of other runs.
   std::optional<size_t> AccumulationOf(const std::string& gradient) const {
-    for (size_t i = 0; i < root_.ops().size(); ++i) {
+    for (const size_t i : accumulations_) {
       const Op& op = *root_.ops()[i];
-      const OpDef* def = registry_.Find(op.type);
-      if (def == nullptr || !def->accumulation.has_value()) continue;
-      const std::vector<std::string>& read = op.Input(def->accumulation->gradient);
+      const StaticText& slot = registry_.Get(op.type).accumulation->gradient;
+      const std::vector<std::string>& read = op.Input(slot);
       if (std::ranges::count(read, gradient) > 0 || std::ranges::count(read, Cast(gradient)) > 0) {
         return i;
       }
@@ -219,12 +239,11 @@ class Ranks {
     std::map<std::string, std::vector<std::string>> arguments;
     std::vector<float> momentums;
     size_t last = 0;
-    for (size_t i = 0; i < root_.ops().size(); ++i) {
+    for (const size_t i : StatisticsOps()) {
       Op& op = *root_.ops()[i];
-      const OpDef* def = registry_.Find(op.type);
-      if (def == nullptr || def->batch_moments.empty() || !UpdatesRunningState(*def, op)) continue;
-      TakeStatistics(i, *def, &op, &arguments);
-      const AttrDef* momentum = def->FindAttr(def->running_momentum);
+      const OpDef& def = registry_.Get(op.type);
+      TakeStatistics(def, &op, &arguments);
+      const AttrDef* momentum = def.FindAttr(def.running_momentum);
       momentums.push_back(std::get<float>(*EffectiveAttr(op, *momentum)));
       last = i + 1;
     }
@@ -238,27 +257,55 @@ class Ranks {
     Add(FirstReader(arguments, last), std::move(shared));
   }
 
-  // Replaces the statistics that op `position` updates by the moments of its batch.
-  void TakeStatistics(size_t position, const OpDef& def, Op* op,
-                      std::map<std::string, std::vector<std::string>>* arguments) {
+  // Returns the ops that keep statistics from run to run. Throws unless another op can update them.
+  std::vector<size_t> StatisticsOps() const {
+    std::vector<size_t> updating;
+    std::map<std::string, int> updates;  // by statistic
+    for (size_t i = 0; i < root_.ops().size(); ++i) {
+      const Op& op = *root_.ops()[i];
+      const OpDef* def = registry_.Find(op.type);
+      if (def == nullptr || def->batch_moments.empty() || !UpdatesRunningState(*def, op)) continue;
+      if (!IsInPlace(*def, op)) continue;
+      updating.push_back(i);
+      for (const auto& [input, output] : def->running_state) ++updates[op.Input(input).at(0)];
+    }
+    for (const size_t i : updating) CheckShared(i, updates);
+    return updating;
+  }
+
+  // Returns whether the op keeps its statistics from run to run: in one variable, as input and
+  // output.
+  static bool IsInPlace(const OpDef& def, const Op& op) {
+    return std::ranges::all_of(def.running_state, [&](const auto& pair) {
+      return !op.Input(pair.first).empty() && op.Input(pair.first) == op.Output(pair.second);
+    });
+  }
+
+  // `updates`: of each statistic, how many ops update it.
+  void CheckShared(size_t position, const std::map<std::string, int>& updates) const {
+    const Op& op = *root_.ops()[position];
+    const OpDef& def = registry_.Get(op.type);
+    const std::string place = DescribeOp(op, root_.index(), position);
     SKIFF_ENFORCE(
-        op->Input("MomentumTensor").empty(), kUnimplemented,
-        DescribeOp(*op, root_.index(), position),
+        op.Input("MomentumTensor").empty(), kUnimplemented, place,
         ": MomentumTensor of statistics that several ranks share: expected the attribute ",
         def.running_momentum);
+    for (const auto& [input, output] : def.running_state) {
+      const std::string& statistic = op.Input(input)[0];
+      SKIFF_ENFORCE(updates.at(statistic) == 1, kUnimplemented, place, ": another op updates \"",
+                    statistic, "\", too: expected one op for statistics that several ranks share");
+    }
+  }
+
+  // Replaces the statistics that the op updates by the moments of its batch.
+  void TakeStatistics(const OpDef& def, Op* op,
+                      std::map<std::string, std::vector<std::string>>* arguments) {
     for (size_t i = 0; i < def.running_state.size(); ++i) {
       const auto& [input, output] = def.running_state[i];
       const std::string statistic = op->Input(input).at(0);
-      SKIFF_ENFORCE(op->Output(output) == op->Input(input), kUnimplemented,
-                    DescribeOp(*op, root_.index(), position), ": ", output, " isn't ", input,
-                    ": expected one variable, which several ranks can share");
-      std::vector<std::string>& taken = (*arguments)[std::string(input)];
-      SKIFF_ENFORCE(std::ranges::count(taken, statistic) == 0, kUnimplemented,
-                    DescribeOp(*op, root_.index(), position), ": another op updates \"", statistic,
-                    "\", too: expected one op for statistics that several ranks share");
       const std::string moment =
           NewVar(StrCat(statistic, "@BATCH"), DType::kFloat64, root_.GetVar(statistic)->dims);
-      taken.push_back(statistic);
+      (*arguments)[std::string(input)].push_back(statistic);
       (*arguments)[std::string(def.batch_moments[i])].push_back(moment);
       std::erase_if(op->outputs, [&](const SlotArguments& slot) { return slot.slot == output; });
       op->SetOutput(def.batch_moments[i], {moment});
@@ -295,8 +342,12 @@ class Ranks {
 
   const OpRegistry& registry_;
   const std::string order_;
+  const bool has_ranks_;
   Program& program_;
   Block& root_;
+  bool has_updates_ = false;
+  std::unordered_map<const Var*, size_t> last_writers_;
+  std::vector<size_t> accumulations_;
   std::map<std::string, size_t> gradients_;  // and the op that completes each
   std::map<std::pair<std::string, int64_t>, std::string> not_last_;
   std::vector<Insertion> insertions_;

@@ -17,9 +17,13 @@
 // c_batch_norm_statistics updates them by the moments of all ranks, in the order of ranks. Only the
 // collective op sync_batch_norm, which has the batches of all ranks, updates them itself.
 //
+// A gradient that a collective op completes is summed already: PaddlePaddle's Fleet makes such
+// programs.
+//
 // Then all ranks keep the same persistables. Throws an Error (kUnimplemented) with the place of the
 // op if one would differ, since an op computes it from data of the rank: a metric that the training
-// program accumulates, for example. A program without updates stays as it is. `changes`: gradients.
+// program accumulates, for example. A program without updates, and a program of one rank, stay as
+// they are. `changes`: gradients.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -95,6 +95,7 @@ class Sharding {
   // Returns why the update stays whole, or "".
   std::string WhyWhole(const OpDef& def, const Op& op) const {
     if (HasPart(op)) return "has a part";
+    if (def.FindAttr(kPartAttr) == nullptr) return "needs norms of whole parameters";
     for (const std::string& name : op.Input("Grad")) {
       const Var* var = root_.FindVar(name);
       if (var == nullptr || var->kind == VarKind::kSelectedRows) return "sparse gradient";

@@ -12,18 +12,18 @@
 //                                                  {parts = [0, 16, 35]}
 //
 // Take the elements of the parameters of an update one after the other. The part of rank r begins
-// at element r · n / N, rounded down to a multiple of kPieceAlignment in its parameter; for updates
-// that need norms of whole parameters (lamb, lars_momentum) at the nearest parameter. The bits are
-// those of the whole update. Scalars per parameter, such as powers of beta, stay whole.
+// at element r · n / N, rounded down to a multiple of kPieceAlignment in its parameter. The bits
+// are those of the whole update. Scalars per parameter, such as powers of beta, stay whole.
 //
 // Where nothing but shared updates reads sums of gradients, each rank gets only its part of a sum:
 // an update of parameters from several buckets then becomes one update for each bucket. Otherwise,
 // as with a clip by the norm of all gradients, the sums stay whole.
 //
 // Master weights are sharded, too, unless another op uses them, an average for example; then they
-// are gathered as the parameters are. An update stays whole if its gradient is sparse, or if it has
-// no state to share. The executor makes the shards of the states in the scope (ShardedStates).
-// Without several ranks the pass does nothing. `changes`: states that are shared.
+// are gathered as the parameters are. An update stays whole if its gradient is sparse, if it has
+// no state to share, or if it needs norms of whole parameters (lamb, lars_momentum). The executor
+// makes the shards of the states in the scope (ShardedStates). Without several ranks the pass does
+// nothing. `changes`: states that are shared.
 #pragma once
 
 #include "framework/transpiler/pass.h"

@@ -1,17 +1,13 @@
 #include "models/common/rank_setup.h"
 
 #include <gflags/gflags.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "framework/base/parallel.h"
 #include "framework/comm/gather.h"
 #include "framework/training/prefetching_reader.h"
 #include "framework/training/rank_agreement.h"
@@ -51,21 +47,6 @@ int64_t MergedSteps(int64_t global_batch, int64_t batch_size, int32_t ranks) {
                 "global_batch = ", global_batch, ": expected a multiple of ", run, ", ", ranks,
                 ranks == 1 ? " rank" : " ranks", " with a batch_size of ", batch_size);
   return global_batch / run;
-}
-
-int32_t ThreadsOfRank(Communicator* ranks) {
-  int32_t own = omp_get_max_threads();
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-    // A launcher may have bound the rank to cores already, which omp_get_num_procs() counts.
-    const auto cores = static_cast<int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
-    own = std::min(omp_get_num_procs(), std::max(1, cores / WorldOf(ranks).local_size));
-  }
-  return std::ranges::min(GatherNumbers(ranks, own));
-}
-
-Place PlaceOfRank(const std::string& name, const World& world) {
-  const bool is_choice = name == "cuda" && world.size > 1;
-  return Place::FromName(is_choice ? StrCat(name, ":", world.local_rank) : name);
 }
 
 void CheckEqualFlags(Communicator* ranks) {

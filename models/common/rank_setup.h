@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "framework/base/place.h"
 #include "framework/comm/communicator.h"
 #include "framework/comm/world.h"
 #include "framework/training/reader.h"
@@ -26,16 +25,6 @@ std::unique_ptr<training::Reader> EvaluationShare(std::unique_ptr<training::Read
 // Returns how many steps of a rank make an update of `global_batch` samples. Throws an Error
 // (kInvalidArgument) unless this is a whole number of at least 1.
 int64_t MergedSteps(int64_t global_batch, int64_t batch_size, int32_t ranks);
-
-// Returns the threads of each rank if nobody has said a number: OMP_NUM_THREADS if that is set,
-// otherwise the cores of the host, shared by its ranks, of the host that has the fewest for each.
-// The same on all ranks, since the bits of results depend on it. All ranks call it; throws what
-// Exchange throws.
-int32_t ThreadsOfRank(Communicator* ranks);
-
-// Returns the place of a name, as Place::FromName. Of several ranks, "cuda" is the device with the
-// number that the rank has among the ranks of its host.
-Place PlaceOfRank(const std::string& name, const World& world);
 
 // Throws an AgreedError if a flag of the train programs has another value on a rank, which it names
 // (CheckEqualOnRanks).

@@ -15,6 +15,7 @@
 #include "framework/base/parallel.h"
 #include "framework/comm/launched_ranks.h"
 #include "framework/comm/nccl_communicator.h"
+#include "framework/comm/rank_resources.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file_contents.h"
@@ -112,6 +113,10 @@ DEFINE_string(overlap, "auto",
               "With several ranks: whether gradients are added while others are still computed: "
               "on, off, or auto (on a device, and where a rank has at least 4 cores). Results stay "
               "the same.");
+DEFINE_bool(shard_optimizer, false,
+            "With several ranks: each rank keeps the states of the optimizer for its part of the "
+            "parameters only, and updates only this part (ZeRO-1). Results and files stay the "
+            "same.");
 DEFINE_double(collective_timeout, 600,
               "With several ranks: seconds after which a rank that waits for another one ends the "
               "training with an error.");
@@ -390,7 +395,8 @@ DataParallelOptions DataParallelFromFlags(const std::shared_ptr<Communicator>& r
       .communicator = ranks,
       .order = SumOrderFromName(FLAGS_reduction == "auto" ? order : FLAGS_reduction),
       .bucket_bytes = FLAGS_bucket_bytes,
-      .overlap = OverlapFromName(FLAGS_overlap)};
+      .overlap = OverlapFromName(FLAGS_overlap),
+      .shard_optimizer = FLAGS_shard_optimizer};
   if (ranks != nullptr && !place.is_cpu()) {
     options.device_communicator = MakeNcclRank(ranks, place, FLAGS_collective_timeout);
   }
@@ -529,13 +535,14 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model,
 
 // Trains as one of the ranks that a launcher has started, or alone.
 int TrainOnRanks(const std::vector<std::string>& flags, const TrainableModel& model) {
-  const std::shared_ptr<Communicator> ranks =
-      LaunchedRanks({.time_limit = FLAGS_collective_timeout});
+  std::shared_ptr<Communicator> ranks = LaunchedRanks({.time_limit = FLAGS_collective_timeout});
   try {
     return Train(flags, model, ranks);
   } catch (const training::AgreedError&) {
-    // Rank 0 prints it for all.
-    if (WorldOf(ranks.get()).rank == 0) throw;
+    const int32_t rank = WorldOf(ranks.get()).rank;
+    // All ranks end here, so no rank has to end the others. Rank 0 prints the Error for all.
+    ranks.reset();
+    if (rank == 0) throw;
     return 1;
   } catch (const std::exception& error) {
     training::AbortRanks(ranks.get(), error.what());

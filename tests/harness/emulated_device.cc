@@ -520,6 +520,8 @@ std::unique_ptr<OpRegistry> RegistryWithEmulation(
       KernelDef late = kernel;
       late.place = PlaceKind::kCuda;
       if (IsIssuedByHost(def)) {
+        // A collective kernel of the CPU issues no work to the device.
+        if (def.collective) continue;
         made->AddKernel(type, std::move(late));
         continue;
       }

@@ -174,6 +174,7 @@ TEST_P(CudaCaching, WaitsForOtherStreamsThatUseABlock) {
   BlockedStream other;
   void* block = allocator_->Allocate(1000);
   other.Block();
+  use_.reset();  // the allocator knows its device
   allocator_->RecordUse(block, other.stream());
   allocator_->Free(block, 1000);
   void* second = allocator_->Allocate(1000);

@@ -155,11 +155,15 @@ TEST_P(CudaDevice, AnEventHasPassedWhenItsWorkIsDone) {
   EXPECT_TRUE(event->HasPassed());
 }
 
-TEST_P(CudaDevice, CopiesAtOnce) {
+TEST_P(CudaDevice, CopiesNowBehindTheWorkOfItsStreams) {
   const std::vector<char> written(kBytes, 3);
   std::vector<char> read(kBytes);
-  device().CopyNow(block_->data(), place(), written.data(), Place::Cpu(), kBytes);
+  stream_->Fill(block_->data(), 4, kBytes);
   device().CopyNow(read.data(), Place::Cpu(), block_->data(), place(), kBytes);
+  EXPECT_EQ(read, std::vector<char>(kBytes, 4));
+  device().CopyNow(block_->data(), place(), written.data(), Place::Cpu(), kBytes);
+  CopyTo(&read, *block_, stream_.get());
+  stream_->Wait();
   EXPECT_EQ(read, written);
 }
 
@@ -172,8 +176,11 @@ TEST_P(CudaDevice, IsCurrentWhileItIsUsed) {
   {
     const DeviceUse use(&device());
     EXPECT_EQ(current(), GetParam());
-    const DeviceUse first(&DeviceOf(Place::Cuda(0)));
-    EXPECT_EQ(current(), 0);
+    {
+      const DeviceUse first(&DeviceOf(Place::Cuda(0)));
+      EXPECT_EQ(current(), 0);
+    }
+    EXPECT_EQ(current(), GetParam());
   }
   EXPECT_EQ(current(), 0);
 }

@@ -1,7 +1,7 @@
 """A rank of ranks_test.py.
 
-usage: ranks.py CASE [ARGUMENT...]
-Calls the function CASE with the arguments.
+usage: ranks.py CASE[=ARGUMENT]...
+Calls the functions, one after the other.
 """
 import os
 import socket
@@ -118,14 +118,20 @@ def loop(merged_steps="1", **options):
     step, loss, executor, main = compiled(int(merged_steps), **options)
     reader = skiff.ShardedReader(whole_reader(shuffle=True))
     losses = [step.run(batch, [loss])[0].item() for epoch in (0, 1) for batch in reader.epoch(epoch)]
-    names = main.parameters + [name + "_velocity_0" for name in main.parameters]
-    found = skiff.weights_hash(executor.scope, names)
+    found = skiff.weights_hash(executor.scope, main.parameters)
     check(distributed.all_gather(found) == [found] * distributed.world_size())
-    say(sum(len(own) for own in distributed.all_gather(losses)), "losses, weights", found)
+    losses, whole = sum(distributed.all_gather(losses), []), step.gather_scope()
+    if distributed.is_main():
+        states = [name + "_velocity_0" for name in main.parameters]
+        print(len(losses), "losses, weights", skiff.weights_hash(whole, main.parameters + states))
 
 
 def loop_of_small_buckets():
     loop(reduction="ranks", bucket_bytes=1, overlap="on")
+
+
+def loop_of_shards():
+    loop(shard_optimizer=True, passes="+merge_optimizer")
 
 
 def fast_sums():
@@ -165,11 +171,13 @@ def trainer(folder, merged_steps=1, train=None, **options):
                          epochs=2, data_parallel=True, **options)
 
 
-def train(folder, merged_steps="1"):
-    whole = trainer(folder + "/whole", int(merged_steps)).run()
-    stopped = trainer(folder + "/parts", int(merged_steps), callbacks=[StopAt(6)]).run()
+def train(folder):
+    """Prints the weights: a process that is alone merges as many gradients as two ranks have."""
+    steps = 2 // distributed.world_size()
+    whole = trainer(folder + "/whole", steps).run()
+    stopped = trainer(folder + "/parts", steps, callbacks=[StopAt(6)]).run()
     check(whole.finished and not stopped.finished and len(whole.records) == 2 * distributed.is_main())
-    second = trainer(folder + "/parts", int(merged_steps))
+    second = trainer(folder + "/parts", steps)
     second.resume()
     check(second.run().weights_hash == whole.weights_hash)
     check(second.evaluate().keys() == {"loss"})
@@ -267,4 +275,6 @@ def go_on_after_an_error():
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])
+    for case in sys.argv[1:]:
+        name, *argument = case.split("=")
+        globals()[name](*argument)

@@ -1,5 +1,6 @@
 """Ranks that mpirun starts, each with a Python of its own: what skiff.distributed says, trainings, failures."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,14 +14,14 @@ PROGRAM = os.path.abspath("tests/python_stub/ranks.py")
 SCRIPT = os.path.abspath("tests/python_stub/train_on_ranks.py")
 
 
-def run(*arguments, ranks=2, program=PROGRAM, package=PACKAGE, **environment):
+def run(*cases, ranks=2, program=PROGRAM, package=PACKAGE, **environment):
     """The exit status and the output of a program on several ranks."""
-    return mpirun(ranks, [sys.executable, program, *arguments], {"PYTHONPATH": package, **environment})
+    return mpirun(ranks, [sys.executable, program, *cases], {"PYTHONPATH": package, **environment})
 
 
-def run_alone(*arguments, program=PROGRAM):
+def run_alone(*cases, program=PROGRAM):
     """The output of the same program without a launcher."""
-    done = subprocess.run([sys.executable, program, *arguments], stdout=subprocess.PIPE, text=True, check=True,
+    done = subprocess.run([sys.executable, program, *cases], stdout=subprocess.PIPE, text=True, check=True,
                           env={**os.environ, "PYTHONPATH": PACKAGE, "OMP_NUM_THREADS": "1"})
     return done.stdout
 
@@ -33,45 +34,34 @@ class InAFolder(unittest.TestCase):
 
 
 class Works(InAFolder):
-    def output(self, *arguments, **options):
-        status, output = run(*arguments, **options)
+    def output(self, *cases, **options):
+        status, output = run(*cases, **options)
         self.assertEqual(status, 0, output)
         return output
 
     def test_ranks_know_their_place(self):
-        self.assertEqual(sorted(self.output("place", ranks=3).splitlines()), [f"rank {i} of 3" for i in range(3)])
-
-    def test_values_of_all_ranks(self):
-        self.output("gather", ranks=3)
-
-    def test_rank_has_a_device(self):
-        self.output("devices")
+        output = self.output("place", "gather", "devices", ranks=3)
+        self.assertEqual(sorted(re.findall(r"rank \d of \d", output)), [f"rank {i} of 3" for i in range(3)])
 
     def test_ranks_share_batches(self):
         self.output("batches")
 
+    def test_threads_take_turns(self):
+        self.output("threads=" + self.folder + "/refused")
+
     def test_loop_has_the_bits_of_merged_gradients(self):
-        expected = run_alone("loop", "2")
-        self.assertRegex(expected, r"^18 losses, weights \w{16}\n$")
-        self.assertEqual(self.output("loop"), expected)
-        self.assertEqual(self.output("loop_of_small_buckets"), expected)
-        self.assertNotEqual(run_alone("loop", "1"), expected)
-
-    def test_fast_sums(self):
-        self.output("fast_sums")
-
-    def test_evaluation_needs_no_other_rank(self):
-        self.output("evaluation_of_one_rank")
+        merged, other = run_alone("loop=2", "loop=1").splitlines()
+        self.assertRegex(merged, r"^18 losses, weights \w{16}$")
+        self.assertNotEqual(merged, other)
+        output = self.output("loop", "loop_of_small_buckets", "loop_of_shards", "fast_sums", "evaluation_of_one_rank")
+        self.assertEqual(output.splitlines(), [merged] * 3)
 
     def test_trainer_has_the_bits_of_merged_gradients(self):
-        expected = run_alone("train", self.folder + "/alone", "2").splitlines()[-1]
-        output = self.output("train", self.folder + "/ranks").splitlines()
-        self.assertEqual(output[-1], expected)
+        alone = run_alone("train=" + self.folder + "/alone").splitlines()
+        output = self.output("train=" + self.folder + "/ranks").splitlines()
+        self.assertEqual(output[-1], alone[-1])
         # Rank 0 alone writes messages.
-        self.assertEqual(len([line for line in output if "resumed from" in line]), 1)
-
-    def test_threads_take_turns(self):
-        self.output("threads", self.folder + "/refused")
+        self.assertEqual(len([line for line in output if line.startswith("resumed from")]), 1)
 
     def test_package_has_the_plugin(self):
         shutil.copytree(PACKAGE + "/skiff", self.folder + "/skiff")
@@ -86,42 +76,43 @@ class Works(InAFolder):
 
 
 class Fails(InAFolder):
-    def assert_fails(self, *arguments, messages):
+    def assert_fails(self, case, messages):
         """All ranks end, with a status other than 0, and the output has the messages."""
-        status, output = run(*arguments)
+        status, output = run(case)
         self.assertNotEqual(status, 0, output)
         for message in messages:
-            self.assertRegex(output, "(?m)" + message)
+            # Anywhere: mpirun mixes the lines of several streams.
+            self.assertRegex(output, message)
 
     def test_exception(self):
         self.assert_fails("raise_in_a_loop", messages=[
-            "^three steps$", "^Traceback ", r"^rank 1 \(host .+\): ZeroDivisionError: after three steps$"])
+            "three steps", "Traceback ", r"rank 1 \(host .+\): ZeroDivisionError: after three steps"])
 
     def test_exception_in_a_reader(self):
-        self.assert_fails("raise_in_a_reader", self.folder, messages=[
-            r"^rank 1 \(host .+\): step 4: ZeroDivisionError: in batch 5$"])
+        self.assert_fails("raise_in_a_reader=" + self.folder, messages=[
+            r"rank 1 \(host .+\): step 4: ZeroDivisionError: in batch 5"])
 
     def test_exit(self):
-        self.assert_fails("exit_with_status", "3", messages=[
-            r"^rank 1 \(host .+\): exits before all ranks have ended$"])
+        self.assert_fails("exit_with_status=3", messages=[
+            r"rank 1 \(host .+\): exits before all ranks have ended"])
 
     def test_thread_that_others_wait_for(self):
-        self.assert_fails("leave_a_thread", messages=[r"^rank 1 \(host .+\): exits before all ranks have ended$"])
+        self.assert_fails("leave_a_thread", messages=[r"rank 1 \(host .+\): exits before all ranks have ended"])
 
     def test_rank_that_hangs(self):
         self.assert_fails("hang", messages=[
-            r"^rank 0 \(host .+\): skiff.errors.IoError: rank 0 \(host .+\) has waited 1 s for rank 1$"])
+            r"rank 0 \(host .+\): skiff.errors.IoError: rank 0 \(host .+\) has waited 1 s for rank 1"])
 
     def test_abort(self):
-        self.assert_fails("abort", messages=["^some words$", r"^rank 1 \(host .+\): the disk is full$"])
+        self.assert_fails("abort", messages=["some words", r"rank 1 \(host .+\): the disk is full"])
 
     def test_other_weights(self):
         self.assert_fails("begin_with_other_weights", messages=[
-            r"FailedPreconditionError: rank 1 \(host .+\): the hash of fc_1.b_0 is \w{16}, rank 0: \w{16}$"])
+            r"FailedPreconditionError: rank 1 \(host .+\): the hash of fc_1.b_0 is \w{16}, rank 0: \w{16}"])
 
     def test_step_after_an_error(self):
         self.assert_fails("go_on_after_an_error", messages=[
-            r"^rank 1 .*FailedPreconditionError: earlier work with the other ranks has failed"])
+            r"rank 1 .*FailedPreconditionError: earlier work with the other ranks has failed"])
 
 
 if __name__ == "__main__":

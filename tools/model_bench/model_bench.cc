@@ -112,6 +112,8 @@ DEFINE_string(reduction, "ranks",
               "(as MPI likes)");
 DEFINE_int64(bucket_bytes, int64_t{25} << 20,
              "under mpirun, gradients of so many bytes are summed at once; 0: each one alone");
+DEFINE_bool(shard_optimizer, false,
+            "under mpirun, each rank keeps only its part of the optimizer's states (ZeRO-1)");
 DEFINE_int32(seed, 1, "seed of initial values and generated samples");
 
 namespace skiff {
@@ -512,6 +514,7 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"sent_bytes", figures.sent_bytes},
           {"reduction", FLAGS_reduction},
           {"bucket_bytes", FLAGS_bucket_bytes},
+          {"shard_optimizer", FLAGS_shard_optimizer},
           {"clients", FLAGS_clients},
           {"client_step_ms", figures.client_step_ms.median},
           {"client_step_ms_p10", figures.client_step_ms.p10},
@@ -540,7 +543,8 @@ int Main() {
   if (communicator != nullptr) {
     options.data_parallel = {.communicator = communicator,
                              .order = SumOrderFromName(FLAGS_reduction),
-                             .bucket_bytes = FLAGS_bucket_bytes};
+                             .bucket_bytes = FLAGS_bucket_bytes,
+                             .shard_optimizer = FLAGS_shard_optimizer};
     figures.ranks = communicator->world().size;
   }
   CompiledProgram compiled = executor.Compile(*workload.program, options);

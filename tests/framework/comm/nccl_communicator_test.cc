@@ -41,7 +41,8 @@ using ::testing::HasSubstr;
 class DeviceRank {
  public:
   explicit DeviceRank(const std::shared_ptr<Communicator>& host, double time_limit = 600)
-      : place_(Place::Cuda(host->world().rank)),
+      : host_(host),
+        place_(Place::Cuda(host->world().rank)),
         communicator_(MakeNcclRank(host, place_, time_limit)),
         stream_(DeviceOf(place_).MakeStream()) {}
 
@@ -68,6 +69,8 @@ class DeviceRank {
     stream_->Wait();
     return values;
   }
+  // Waits until all ranks have come here.
+  void MeetOthers() const { GatherTexts(host_.get(), ""); }
   // Waits for the stream as long as no rank has failed.
   void WaitAndCheck() {
     const auto event = DeviceOf(place_).MakeEvent();
@@ -79,6 +82,7 @@ class DeviceRank {
   }
 
  private:
+  const std::shared_ptr<Communicator> host_;
   const Place place_;
   const std::shared_ptr<Communicator> communicator_;
   const std::unique_ptr<DeviceStream> stream_;
@@ -268,18 +272,17 @@ TEST_F(SeveralNcclRanks, LearnOfAnAbort) {
   const auto errors = OnDeviceRanks(2, [](DeviceRank& rank) {
     const auto buffer = rank.OnDevice(std::vector<float>(100, 5));
     if (rank.rank() == 1) {
+      rank.MeetOthers();
       rank.communicator().Abort("the data are wrong");
-      rank.communicator().Check();
-      return;
+      return rank.communicator().Check();
     }
     const auto sum = [&] {
       rank.communicator().Sum(buffer->data(), 100, DType::kFloat32, rank.stream());
     };
-    const auto sum_and_wait = [&] {
-      sum();
-      rank.WaitAndCheck();
-    };
-    EXPECT_EQ(ErrorText(ErrorCode::kIo, sum_and_wait), "rank 1 has aborted: the data are wrong");
+    sum();
+    rank.MeetOthers();
+    EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { rank.WaitAndCheck(); }),
+              "rank 1 has aborted: the data are wrong");
     rank.stream()->Wait();
     EXPECT_EQ(ErrorText(ErrorCode::kIo, sum), "rank 1 has aborted: the data are wrong");
   });

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/comm/threads_communicator.h"
 #include "framework/ir/text.h"
 #include "framework/op/registry.h"
 #include "framework/transpiler/data_parallel_pass.h"
@@ -35,7 +36,8 @@ std::unique_ptr<Program> ProgramOf(const std::string& ops) {
 }
 
 PassReport Apply(Program* program) {
-  return DataParallelPass().Apply(DefaultOpRegistry(), program);
+  return DataParallelPass().Apply({DefaultOpRegistry(), {.communicator = MakeThreadRanks(2)[0]}},
+                                  program);
 }
 
 std::string Refusal(const std::string& ops) {
@@ -63,6 +65,14 @@ TEST(DataParallelPass, CountsGradientsAndStatistics) {
   EXPECT_EQ(report.summary, "1 gradients summed over the ranks, 2 running statistics shared");
 }
 
+TEST(DataParallelPass, LeavesGradientsAloneThatFleetHasSummed) {
+  const auto program =
+      ProgramOf(StrCat(kGradient, "{Out: [g]} = c_allreduce_sum(X: [g]) {op_role = 1}", kUpdate));
+  const auto before = program->Clone();
+  EXPECT_EQ(Apply(program.get()).changes, 0);
+  EXPECT_TRUE(*program == *before);
+}
+
 TEST(DataParallelPass, RefusesAnUpdateWithoutAMarkedGradient) {
   EXPECT_THAT(
       Refusal(StrCat("{Out: [g]} = reduce_sum(X: [x]) {dim = ints [0], op_role = 1}", kUpdate)),
@@ -79,8 +89,17 @@ TEST(DataParallelPass, RefusesAGradientThatOnlyAnOptimizerOpWrites) {
 
 TEST(DataParallelPass, RefusesStatisticsOfTwoOps) {
   EXPECT_THAT(Refusal(StrCat(BatchNorm(), BatchNorm(), kGradient, kUpdate)),
-              AllOf(HasSubstr("batch_norm (block 0, op #1)"),
+              AllOf(HasSubstr("batch_norm (block 0, op #0)"),
                     HasSubstr("another op updates \"mean\", too")));
+}
+
+// Nothing keeps them from run to run.
+TEST(DataParallelPass, LeavesStatisticsAloneThatAreNotInPlace) {
+  std::string norm = BatchNorm();
+  norm.replace(norm.find("MeanOut: [mean]"), 15, "MeanOut: [y]");
+  const auto program = ProgramOf(StrCat(norm, kGradient, kUpdate));
+  EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented, [&] { Apply(program.get()); }),
+              HasSubstr("\"variance\" would differ between ranks"));
 }
 
 TEST(DataParallelPass, RefusesAMomentumThatIsATensor) {

@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/base/parallel.h"
 #include "framework/training/array_reader.h"
 #include "tests/harness/error_text.h"
-#include "tests/harness/thread_count.h"
 #include "tests/harness/thread_ranks.h"
 
 namespace skiff::models {
@@ -53,13 +51,6 @@ TEST(RankSetup, DividesTheBatchOfAnUpdate) {
             "batch_size = 0: expected at least 1");
 }
 
-TEST(RankSetup, GivesEachRankOfAHostADevice) {
-  const World world{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4};
-  EXPECT_EQ(PlaceOfRank("cuda", world), Place::Cuda(1));
-  EXPECT_EQ(PlaceOfRank("cpu", world), Place::Cpu());
-  EXPECT_EQ(PlaceOfRank("cuda", World()), Place::Cuda(0));
-}
-
 TEST(RankSetup, TellsHowTheBatchIsShared) {
   std::vector<std::string> texts(3);
   const auto errors = RunOnThreadRanks(3, {}, [&](Communicator* own) {
@@ -70,21 +61,6 @@ TEST(RankSetup, TellsHowTheBatchIsShared) {
   EXPECT_THAT(texts, Each("3 ranks on 1 host, batches of 48 = 3 x 16; "
                           "3 ranks on 1 host, batches of 96 = 3 x 2 x 16"));
   EXPECT_EQ(TextOfRanks(nullptr, 2, 16), "");
-}
-
-// The fewest of all ranks.
-TEST(RankSetup, GivesAllRanksAsManyThreads) {
-  setenv("OMP_NUM_THREADS", "7", 1);
-  std::vector<int32_t> threads(3);
-  const auto errors = RunOnThreadRanks(3, {}, [&](Communicator* own) {
-    const int32_t rank = own->world().rank;
-    const harness::ThreadCount count(rank == 1 ? 2 : 3);
-    threads[static_cast<size_t>(rank)] = ThreadsOfRank(own);
-  });
-  EXPECT_THAT(errors, Each(""));
-  EXPECT_THAT(threads, Each(2));
-  unsetenv("OMP_NUM_THREADS");
-  EXPECT_EQ(ThreadsOfRank(nullptr), omp_get_num_procs());
 }
 
 }  // namespace

@@ -333,9 +333,13 @@ INSTANTIATE_TEST_SUITE_P(
                 .shards_optimizer = true},
         Setting{.model = "lenet",
                 .ranks = 4,
+                .passes = kFlat,
                 .optimizer = "lars_momentum",
                 .averaging = kWindow,
                 .shards_optimizer = true},
+        Setting{.model = "lenet", .ranks = 4, .optimizer = "lars_momentum", .averaging = kWindow},
+        Setting{
+            .model = "lenet", .ranks = 4, .optimizer = "lars_momentum", .shards_optimizer = true},
         Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .shards_optimizer = true},
         Setting{.model = "ernie",
                 .ranks = 2,
