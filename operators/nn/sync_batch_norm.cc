@@ -42,6 +42,7 @@ OpDef SyncBatchNormDef() {
   def.replayed_by = {};
   def.grad = BatchNormGradRule("sync_batch_norm_grad");
   def.collective = true;
+  def.own_outputs = {"Y"};
   return def;
 }
 
@@ -56,6 +57,7 @@ OpDef SyncBatchNormGradDef() {
       "without the last two terms for global statistics.";
   def.no_gradient_reason = "second derivatives of batch normalization are not provided";
   def.collective = true;
+  def.own_outputs = {"X@GRAD", "Scale@GRAD", "Bias@GRAD"};
   return def;
 }
 

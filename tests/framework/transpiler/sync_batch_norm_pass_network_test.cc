@@ -49,7 +49,7 @@ TEST(SyncBatchNormPass, RefusesABatchNormInABlockOfAnotherOp) {
       var variance float32 [2] persistable
       var y float32 [-1, 2]
       var more bool [1]
-      var scopes step_scopes
+      var scopes step_scopes float32 []
       {Out: [y], StepScopes: [scopes]} = while(X: [x, mean, variance], Condition: [more]) {sub_block = block 1}
       {ParamOut: [w]} = sgd(Param: [w], Grad: [w@GRAD], LearningRate: [rate]) {op_role = 2}
     }

@@ -66,10 +66,15 @@ NormSpec SpecOf(const Batches& batches) {
           .offset = batches.offset};
 }
 
-// The inputs of batch_norm and, but for X@GRAD, what it makes of the whole batch.
-Arrays InputsOf(const Batches& batches) {
+// Returns the inputs of batch_norm and the gradient of Y, for the whole batch, as numbers of the
+// dtype of the images.
+Arrays InputsOf(const Batches& batches, DType dtype) {
   Arrays inputs = NormCase(SpecOf(batches)).inputs;
   inputs["Y@GRAD"] = {Uniform(batches.all(), 6)};
+  for (const char* image : {"X", "Y@GRAD"}) {
+    Array& array = inputs.at(image)[0];
+    array.values = ToArray(ToTensor(array, dtype)).values;
+  }
   return inputs;
 }
 
@@ -130,8 +135,8 @@ void ExpectNear(const Tensor& found, const Array& expected, double tolerance,
 }
 
 double ToleranceOf(DType dtype) {
-  if (dtype == DType::kBFloat16) return 2 * Tolerances::kNativeBFloat16;
-  return dtype == DType::kFloat16 ? 2 * Tolerances::kNativeFloat16 : Tolerances::Of(dtype);
+  if (dtype == DType::kBFloat16) return Tolerances::kNativeBFloat16;
+  return dtype == DType::kFloat16 ? Tolerances::kNativeFloat16 : Tolerances::Of(dtype);
 }
 
 // All ranks have the same bits of the slot.
@@ -173,7 +178,7 @@ void ForEachBatches(const Check& check) {
 TEST_P(SyncBatchNorm, NormalizesByTheStatisticsOfAllRanks) {
   const DType dtype = GetParam();
   ForEachBatches([&](const Batches& batches, Place place) {
-    const Arrays inputs = InputsOf(batches);
+    const Arrays inputs = InputsOf(batches, dtype);
     const Arrays expected = NormReference(SpecOf(batches), inputs);
     const RankRun run = RunOnRanks(ForwardOp("sync_batch_norm", batches.channels_last),
                                    InputsOfRanks(inputs, batches, dtype), place);
@@ -205,7 +210,7 @@ TEST_P(SyncBatchNorm, DifferentiatesThroughTheStatisticsOfAllRanks) {
   const DType dtype = GetParam();
   const double tolerance = 5 * ToleranceOf(dtype);
   ForEachBatches([&](const Batches& batches, Place place) {
-    Arrays inputs = InputsOf(batches);
+    Arrays inputs = InputsOf(batches, dtype);
     const Arrays forward = NormReference(SpecOf(batches), inputs);
     for (const char* saved : {"SavedMean", "SavedVariance"}) inputs[saved] = forward.at(saved);
     const Arrays expected = NormGradReference(SpecOf(batches), inputs);
@@ -240,7 +245,7 @@ double Total(const Batches& batches, const Arrays& inputs) {
 
 TEST(SyncBatchNormGradient, IsTheSlopeOfTheSumOverAllRanks) {
   const Batches batches = {.image = {2, 3}, .rows = {2, 1, 3}};
-  Arrays inputs = InputsOf(batches);
+  Arrays inputs = InputsOf(batches, DType::kFloat64);
   const Arrays forward = NormReference(SpecOf(batches), inputs);
   for (const char* saved : {"SavedMean", "SavedVariance"}) inputs[saved] = forward.at(saved);
   const RankRun run = RunOnRanks(GradientOp("sync_batch_norm_grad", false),
@@ -265,7 +270,7 @@ TEST(SyncBatchNormGradient, IsTheSlopeOfTheSumOverAllRanks) {
 // The pass data_parallel averages these over the ranks later.
 TEST(SyncBatchNormGradient, OfParametersIsThatOfTheRankAlone) {
   const Batches batches = {.image = {4}, .rows = {2, 3}};
-  Arrays inputs = InputsOf(batches);
+  Arrays inputs = InputsOf(batches, DType::kFloat64);
   Arrays plain = inputs;
   for (const char* parameter : {"Scale", "Bias"}) plain.erase(parameter);
   const Arrays forward = NormReference(SpecOf(batches), plain);
@@ -305,7 +310,7 @@ TEST(SyncBatchNormAlone, HasTheBitsOfBatchNorm) {
       batches.rows.resize(1);
       if (batches.rows[0] == 0) continue;
       SCOPED_TRACE(StrCat(dtype, ", ", Text(batches)));
-      std::vector<NamedTensors> tensors = InputsOfRanks(InputsOf(batches), batches, dtype);
+      std::vector<NamedTensors> tensors = InputsOfRanks(InputsOf(batches, dtype), batches, dtype);
       const bool last = batches.channels_last;
       const NamedTensors forward = RunAlone(ForwardOp("batch_norm", last), tensors[0]);
       ExpectSameOutputs(RunAlone(ForwardOp("sync_batch_norm", last), tensors[0]), forward);
@@ -323,7 +328,7 @@ TEST(SyncBatchNormAlone, HasTheBitsOfBatchNorm) {
 // Sums of squares would lose ten digits here.
 TEST(SyncBatchNormStatistics, DoNotCancelFarFromZero) {
   const Batches batches = {.image = {3, 7}, .rows = {3, 2, 4}, .offset = 1e5};
-  const Arrays inputs = InputsOf(batches);
+  const Arrays inputs = InputsOf(batches, DType::kFloat64);
   const Arrays expected = NormReference(SpecOf(batches), inputs);
   const RankRun run = RunOnRanks(ForwardOp("sync_batch_norm", false),
                                  InputsOfRanks(inputs, batches, DType::kFloat64));
@@ -334,7 +339,8 @@ TEST(SyncBatchNormStatistics, DoNotCancelFarFromZero) {
 // A single value on all ranks together has no variance: it passes, as in batch_norm.
 TEST(SyncBatchNormStatistics, ASingleValueOfAllRanksPasses) {
   const Batches batches = {.image = {5}, .rows = {0, 1, 0}};
-  std::vector<NamedTensors> tensors = InputsOfRanks(InputsOf(batches), batches, DType::kFloat32);
+  std::vector<NamedTensors> tensors =
+      InputsOfRanks(InputsOf(batches, DType::kFloat32), batches, DType::kFloat32);
   const RankRun forward = RunOnRanks(ForwardOp("sync_batch_norm", false), tensors);
   EXPECT_TRUE(SameBits(forward.outputs[1].at("Y"), tensors[1].at("X")));
   for (size_t rank = 0; rank < tensors.size(); ++rank) {
@@ -353,7 +359,8 @@ TEST(SyncBatchNormStatistics, ASingleValueOfAllRanksPasses) {
 // Each rank sends count, mean and squares of each channel to each of the others, at once.
 TEST(SyncBatchNormMessages, AreThreeNumbersAChannel) {
   const Batches batches = {.image = {7, 2}, .rows = {2, 1, 3}};
-  std::vector<NamedTensors> tensors = InputsOfRanks(InputsOf(batches), batches, DType::kFloat32);
+  std::vector<NamedTensors> tensors =
+      InputsOfRanks(InputsOf(batches, DType::kFloat32), batches, DType::kFloat32);
   const RankRun forward = RunOnRanks(ForwardOp("sync_batch_norm", false), tensors);
   EXPECT_THAT(forward.bytes_sent, Each(2 * 7 * 3 * 8));
   for (size_t rank = 0; rank < tensors.size(); ++rank) {
@@ -367,7 +374,8 @@ TEST(SyncBatchNormMessages, AreNoneWithGlobalStatistics) {
   const Batches batches = {.image = {7, 2}, .rows = {2, 1}};
   Op op = ForwardOp("sync_batch_norm", false);
   op.SetAttr("is_test", true);
-  const RankRun run = RunOnRanks(op, InputsOfRanks(InputsOf(batches), batches, DType::kFloat32));
+  const RankRun run =
+      RunOnRanks(op, InputsOfRanks(InputsOf(batches, DType::kFloat32), batches, DType::kFloat32));
   EXPECT_THAT(run.bytes_sent, Each(0));
 }
 
@@ -376,7 +384,8 @@ TEST(SyncBatchNormMessages, OfOtherChannelsAreRefused) {
   std::vector<NamedTensors> inputs;
   for (const int64_t channels : {5, 6}) {
     const Batches batches = {.image = {channels}, .rows = {3}};
-    inputs.push_back(InputsOnly(op, InputsOfRanks(InputsOf(batches), batches, DType::kFloat32)[0]));
+    inputs.push_back(InputsOnly(
+        op, InputsOfRanks(InputsOf(batches, DType::kFloat32), batches, DType::kFloat32)[0]));
   }
   EXPECT_THAT(RunOpOnRanks(op, inputs).errors, Each(Not(IsEmpty())));
 }
