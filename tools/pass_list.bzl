@@ -50,6 +50,7 @@ def pass_tests(name, pipelines, exclude = []):
                 ":bound_network",
                 "//framework/builder",
                 "//tests/harness:sgd_training",
+                "//tests/harness:thread_ranks",
             ] if on_network else ["//tests/framework/executor:tiny_ops"]),
         )
     skiff_py_test(

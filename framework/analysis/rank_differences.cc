@@ -31,13 +31,12 @@ class DifferenceCheck {
     for (const VarUse& use : uses.vars) {
       if (use.reads_data && Differs(*use.var)) reason = use.var;
     }
-    const bool is_same = def != nullptr && def->collective;
-    const bool differs = !is_same && (reason != nullptr || IsRandom(position));
+    const bool differs = reason != nullptr || IsRandom(position);
     const bool accumulates = def != nullptr && def->accumulation.has_value();
     for (const VarUse& use : uses.vars) {
       if (!use.writes) continue;
       written_.insert(use.var);
-      if (!differs) {
+      if (!differs || (def != nullptr && GivesAllRanksTheSame(*def, op, use.var->name))) {
         if (use.replaces) differing_.erase(use.var);
         continue;
       }
@@ -77,6 +76,12 @@ class DifferenceCheck {
 };
 
 }  // namespace
+
+bool GivesAllRanksTheSame(const OpDef& def, const Op& op, std::string_view variable) {
+  return def.collective && std::ranges::none_of(def.own_outputs, [&](const StaticText& slot) {
+           return std::ranges::count(op.Output(slot), variable) > 0;
+         });
+}
 
 void CheckSameOnAllRanks(const OpRegistry& registry, const Program& program) {
   DifferenceCheck(registry, *program.root()).Run();

@@ -36,6 +36,7 @@ bool HasRanks(const DataParallelOptions& options) {
 PipelineOptions WithPassesForRanks(const CompileOptions& options) {
   PipelineOptions passes = options.passes;
   if (!HasRanks(options.data_parallel)) return passes;
+  if (options.data_parallel.sync_batch_norm) passes.also.emplace_back("sync_batch_norm");
   passes.also.emplace_back("data_parallel");
   if (options.data_parallel.bucket_bytes > 0) passes.also.emplace_back("bucket_gradients");
   if (options.data_parallel.shard_optimizer) passes.also.emplace_back("shard_optimizer");

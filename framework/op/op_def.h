@@ -230,6 +230,10 @@ struct OpDef {
   // order, so all ranks run them in the same order. Other instructions may move past a collective
   // op.
   bool collective = false;
+  // Of a collective op: outputs that the rank computes from data of its own, with what the ranks
+  // have told each other. They differ between ranks. Such work takes all cores of a rank, so the op
+  // never runs beside other instructions.
+  std::vector<StaticText> own_outputs;
   // Whether the op works on the host, whatever place the program has: it prints, or the outputs are
   // for the host.
   bool is_on_host = false;

@@ -94,7 +94,7 @@ class Ranks {
         has_updates_ = true;
         const size_t last_writer = LastWriter(found->second);
         // A program that Fleet has transpiled sums the gradient itself.
-        if (IsCollective(last_writer)) continue;
+        if (IsSummed(found->second, last_writer)) continue;
         gradients_[found->second] = last_writer;
       }
     }
@@ -108,9 +108,10 @@ class Ranks {
     return found->second;
   }
 
-  bool IsCollective(size_t position) const {
-    const OpDef* def = registry_.Find(root_.ops()[position]->type);
-    return def != nullptr && def->collective;
+  bool IsSummed(const std::string& gradient, size_t last_writer) const {
+    const Op& op = *root_.ops()[last_writer];
+    const OpDef* def = registry_.Find(op.type);
+    return def != nullptr && GivesAllRanksTheSame(*def, op, gradient);
   }
 
   void SumGradient(const std::string& name, size_t last_writer) {

@@ -14,7 +14,8 @@
 // the ranks instead, in the last run of the round.
 //
 // Running statistics (OpDef::running_state) aren't updated by the op that has the batch any more:
-// c_batch_norm_statistics updates them by the moments of all ranks, in the order of ranks.
+// c_batch_norm_statistics updates them by the moments of all ranks, in the order of ranks. Only the
+// collective op sync_batch_norm, which has the batches of all ranks, updates them itself.
 //
 // A gradient that a collective op completes is summed already: PaddlePaddle's Fleet makes such
 // programs.

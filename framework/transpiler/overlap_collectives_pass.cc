@@ -20,6 +20,7 @@ namespace {
 bool MayRunBeside(const Plan& plan, const Instruction& instruction) {
   if (!IsCollective(instruction) || instruction.sets_rows) return false;
   if (instruction.def->data_dependent_shape) return false;
+  if (!instruction.def->own_outputs.empty()) return false;
   if (instruction.place != plan.place) return false;
   return std::ranges::none_of(instruction.outputs, [&](ValueId output) {
     return output && (plan[output].storage == Storage::kKernelOwned || plan[output].meta.is_array ||

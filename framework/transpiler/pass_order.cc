@@ -22,6 +22,8 @@ constexpr std::string_view kSumsGradientsFirst =
     "gradients are summed over the ranks before anything is done with them";
 
 constexpr PassOrder kOrders[] = {
+    {"sync_batch_norm", "data_parallel",
+     "its ops update their statistics for all ranks themselves"},
     {"data_parallel", "bucket_gradients", "it makes the sums that go into buckets"},
     {"bucket_gradients", "merge_optimizer", "single sums would stand between the ops to merge"},
     {"bucket_gradients", "early_update", "single sums would be read before the next is ready"},

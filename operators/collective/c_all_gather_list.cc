@@ -14,11 +14,11 @@
 #include "framework/op/arguments.h"
 #include "operators/collective/kernels/array_list.h"
 #include "operators/collective/kernels/collective_definition.h"
-#include "operators/collective/kernels/messages.h"
-#include "operators/collective/kernels/scratch.h"
 #include "operators/collective/kernels/slice_gather.h"
 #include "operators/common/all_dtypes.h"
 #include "operators/common/memory_mover.h"
+#include "operators/common/ranks/messages.h"
+#include "operators/common/ranks/scratch.h"
 
 namespace skiff {
 namespace {

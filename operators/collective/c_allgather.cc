@@ -8,9 +8,9 @@
 #include "framework/base/error.h"
 #include "framework/op/arguments.h"
 #include "operators/collective/kernels/collective_definition.h"
-#include "operators/collective/kernels/messages.h"
 #include "operators/common/all_dtypes.h"
 #include "operators/common/memory_mover.h"
+#include "operators/common/ranks/messages.h"
 
 namespace skiff {
 namespace {

@@ -17,9 +17,9 @@
 #include "framework/op/arguments.h"
 #include "framework/op/registry.h"
 #include "operators/collective/kernels/collective_definition.h"
-#include "operators/collective/kernels/messages.h"
 #include "operators/common/cpu/array_reduction.h"
 #include "operators/common/merged_rows.h"
+#include "operators/common/ranks/messages.h"
 #include "operators/common/selected_rows.h"
 
 namespace skiff {

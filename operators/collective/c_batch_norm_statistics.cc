@@ -17,6 +17,7 @@
 #include "framework/tensor/dims_agree.h"
 #include "operators/collective/kernels/batch_moments.h"
 #include "operators/collective/kernels/collective_definition.h"
+#include "operators/common/ranks/rank_gather.h"
 #include "operators/common/running_statistic.h"
 
 namespace skiff {
@@ -62,10 +63,10 @@ class BatchNormStatistics final : public Kernel {
  public:
   explicit BatchNormStatistics(PrepareContext& context)
       : layers_(LayersOf(context)),
-        exchange_(context, layers_.back().first_channel + layers_.back().channels) {}
+        gather_(context, layers_.back().first_channel + layers_.back().channels) {}
 
   void Run(const KernelContext& run) override {
-    BatchMoments* own = exchange_.Own(run);
+    BatchMoments* own = gather_.Own(run);
     for (const StatisticsOfLayer& layer : layers_) {
       const auto* means = run.input(layer.batch_mean).template data<double>();
       const auto* variances = run.input(layer.batch_variance).template data<double>();
@@ -73,12 +74,12 @@ class BatchNormStatistics final : public Kernel {
         own[layer.first_channel + c] = {means[c], variances[c]};
       }
     }
-    exchange_.Run(run, [&](const GatheredMoments& part) { Update(run, part); });
+    gather_.Run(run, [&](const GatheredItems<BatchMoments>& part) { Update(run, part); });
   }
 
  private:
   // Updates the channels of the part, layer by layer.
-  void Update(const KernelContext& run, const GatheredMoments& part) const {
+  void Update(const KernelContext& run, const GatheredItems<BatchMoments>& part) const {
     for (const StatisticsOfLayer& layer : layers_) {
       const int64_t begin = std::max(part.begin, layer.first_channel);
       const int64_t end = std::min(part.begin + part.count, layer.first_channel + layer.channels);
@@ -86,7 +87,7 @@ class BatchNormStatistics final : public Kernel {
     }
   }
 
-  static void UpdateChannel(const KernelContext& run, const GatheredMoments& part,
+  static void UpdateChannel(const KernelContext& run, const GatheredItems<BatchMoments>& part,
                             const StatisticsOfLayer& layer, int64_t c) {
     const int64_t at = c - layer.first_channel;
     T mean = run.input(layer.mean).template data<T>()[at];
@@ -102,7 +103,7 @@ class BatchNormStatistics final : public Kernel {
   }
 
   std::vector<StatisticsOfLayer> layers_;
-  MomentsExchange exchange_;
+  RankGather<BatchMoments> gather_;
 };
 
 SlotDef LayerSlot(StaticText name, StaticText doc) {

@@ -11,6 +11,7 @@
 #include "operators/common/cuda/cuda_for_each.cuh"
 #include "operators/common/cuda/cuda_running_statistic.cuh"
 #include "operators/common/cuda/cuda_table.cuh"
+#include "operators/common/ranks/rank_gather.h"
 #include "operators/common/running_statistic.h"
 
 namespace skiff {
@@ -78,7 +79,7 @@ struct UpdateStatistics {
   }
 
   CudaLayers<T> layers;
-  GatheredMoments part;
+  GatheredItems<BatchMoments> part;
 };
 
 template <typename T>
@@ -87,7 +88,7 @@ class CudaBatchNormStatistics final : public Kernel {
   explicit CudaBatchNormStatistics(PrepareContext& context)
       : arguments_(LayersOf(context)),
         channels_(arguments_.back().first_channel + arguments_.back().channels),
-        exchange_(context, channels_),
+        gather_(context, channels_),
         layers_(arguments_.size()),
         table_(context.place(), layers_.size()) {}
 
@@ -109,8 +110,8 @@ class CudaBatchNormStatistics final : public Kernel {
     constexpr const char* kWhat = "c_batch_norm_statistics";
     const CudaLayers<T> layers{table_.Store(layers_, StreamOf(run)),
                                static_cast<int64_t>(layers_.size())};
-    ForEachOnDevice(run, kWhat, channels_, CollectMoments<T>{layers, exchange_.Own(run)});
-    exchange_.Run(run, [&](const GatheredMoments& part) {
+    ForEachOnDevice(run, kWhat, channels_, CollectMoments<T>{layers, gather_.Own(run)});
+    gather_.Run(run, [&](const GatheredItems<BatchMoments>& part) {
       ForEachOnDevice(run, kWhat, part.count, UpdateStatistics<T>{layers, part});
     });
   }
@@ -118,7 +119,7 @@ class CudaBatchNormStatistics final : public Kernel {
  private:
   std::vector<StatisticsOfLayer> arguments_;
   int64_t channels_;
-  MomentsExchange exchange_;
+  RankGather<BatchMoments> gather_;
   std::vector<CudaLayer<T>> layers_;
   CudaTable<CudaLayer<T>> table_;
 };

@@ -15,7 +15,6 @@
 //   terms if mean and variance did not depend on X.
 //
 // Source: Ioffe & Szegedy 2015; Fluid's batch_norm (PaddlePaddle 2.6).
-#include "framework/op/grad.h"
 #include "framework/op/registry.h"
 #include "operators/nn/normalization/batch_norm_definition.h"
 #include "operators/nn/normalization/batch_norm_kernels.h"
@@ -23,24 +22,13 @@
 namespace skiff {
 namespace {
 
-std::vector<Op> GradOps(const GradContext& context) {
-  // The slots are those of Fluid's batch_norm_grad. ReserveSpace is always empty here, but programs
-  // carry it.
-  static const auto& usual =
-      *new GradRule(GradOp("batch_norm_grad",
-                           {"X", "Scale", "Bias", "MeanOut", "VarianceOut", "SavedMean",
-                            "SavedVariance", "ReserveSpace", "Y@GRAD"},
-                           {"X@GRAD", "Scale@GRAD", "Bias@GRAD"}));
-  return BatchNormGradOps(context, usual);
-}
-
 OpDef BatchNormDef() {
   OpDef def = BatchNormDefinition();
   def.type = "batch_norm";
   def.doc =
       "Y = Scale * (X - mean) / sqrt(variance + epsilon) + Bias, with mean and variance of each "
       "channel over the batch, or Mean and Variance (is_test, use_global_stats).";
-  def.grad = GradOps;
+  def.grad = BatchNormGradRule("batch_norm_grad");
   return def;
 }
 

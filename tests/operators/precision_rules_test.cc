@@ -243,6 +243,9 @@ TEST(PrecisionRules, KeepStatisticsAndCellsInFloat32) {
       {"lstm", {"C0", "Cell"}},
       {"multihead_attention", {"RowMax", "RowSum"}},
       {"rms_norm", {"Scale", "MeanSquare"}},
+      {"sync_batch_norm",
+       {"Scale", "Bias", "Mean", "Variance", "MomentumTensor", "MeanOut", "VarianceOut",
+        "SavedMean", "SavedVariance"}},
   };
   for (const auto& [type, slots] : expected) {
     EXPECT_THAT(SlotsOfFloat32(Registry().Get(type)), ElementsAreArray(slots)) << type;

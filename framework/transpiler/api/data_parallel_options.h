@@ -47,6 +47,9 @@ struct DataParallelOptions {
   Overlap overlap = Overlap::kAuto;
   // Whether each rank keeps, and updates by, only its part of the optimizer states (ZeRO-1).
   bool shard_optimizer = false;
+  // Whether batch norms take the statistics of the batches of all ranks, as if they were one batch,
+  // and not each rank those of its own.
+  bool sync_batch_norm = false;
 };
 
 }  // namespace skiff

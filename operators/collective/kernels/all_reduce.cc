@@ -12,6 +12,7 @@
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/collective/kernels/fast_sum.h"
 #include "operators/collective/kernels/slice_reduction.h"
+#include "operators/common/ranks/messages.h"
 
 namespace skiff {
 namespace {

@@ -24,16 +24,4 @@ std::vector<StatisticsOfLayer> LayersOf(const OpContext& context) {
   return layers;
 }
 
-void MomentsExchange::Exchange(const KernelContext& run, const GatheredMoments& part) {
-  const int64_t bytes = part.count * static_cast<int64_t>(sizeof(BatchMoments));
-  auto* received = static_cast<BatchMoments*>(scratch_.Region(run, 0));
-  for (int32_t rank = 0; rank < part.ranks; ++rank) {
-    if (rank == part.rank) continue;
-    messages_.Send(rank, part.own, bytes);
-    messages_.Receive(rank, received, bytes);
-    received += part.count;
-  }
-  messages_.Exchange(run);
-}
-
 }  // namespace skiff

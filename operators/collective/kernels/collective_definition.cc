@@ -4,8 +4,8 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
-#include "framework/comm/communicator.h"
 #include "operators/common/input_checks.h"
+#include "operators/common/ranks/messages.h"
 
 namespace skiff {
 
@@ -78,11 +78,6 @@ SlotDef SkipSlot() {
 }
 
 void CheckSkip(const OpContext& context) { CheckOneElement(context, "Skip", {DType::kBool}); }
-
-const World& WorldOf(const KernelContext& run) {
-  static const World& alone = *new World;
-  return run.communicator == nullptr ? alone : run.communicator->world();
-}
 
 void CheckRankCount(const KernelContext& run, std::string_view type, int64_t expected) {
   const int64_t found = WorldOf(run).size;

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/comm/world.h"
 #include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 
@@ -30,9 +29,6 @@ AttrDef MeanAttr();
 SlotDef SkipSlot();
 // Throws Error unless Skip is absent or one bool.
 void CheckSkip(const OpContext& context);
-
-// Returns this rank among all ranks: rank 0 of 1 without a communicator.
-const World& WorldOf(const KernelContext& run);
 
 // Throws Error (kFailedPrecondition), which starts with the op's type, unless there are `expected`
 // ranks.

@@ -6,7 +6,7 @@
 
 #include "operators/collective/kernels/array_list.h"
 #include "operators/collective/kernels/reducer.h"
-#include "operators/collective/kernels/scratch.h"
+#include "operators/common/ranks/scratch.h"
 
 namespace skiff {
 

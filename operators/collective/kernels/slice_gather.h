@@ -6,7 +6,7 @@
 
 #include "framework/op/kernel.h"
 #include "operators/collective/kernels/array_list.h"
-#include "operators/collective/kernels/messages.h"
+#include "operators/common/ranks/messages.h"
 
 namespace skiff {
 

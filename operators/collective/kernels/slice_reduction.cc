@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "operators/collective/kernels/collective_definition.h"
+#include "framework/comm/world.h"
 
 namespace skiff {
 namespace {

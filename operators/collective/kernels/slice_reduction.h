@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "operators/collective/kernels/array_list.h"
-#include "operators/collective/kernels/messages.h"
 #include "operators/collective/kernels/reducer.h"
-#include "operators/collective/kernels/scratch.h"
 #include "operators/collective/kernels/slice_gather.h"
+#include "operators/common/ranks/messages.h"
+#include "operators/common/ranks/scratch.h"
 
 namespace skiff {
 

@@ -86,7 +86,7 @@ OpDef BatchNormDefinition() {
     for (const char* slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"})
       context.SetOutput(slot, {geometry.channels}, dtype);
     context.SetOutput("ReserveSpace", {0}, dtype);
-    for (const char* slot : {"BatchMean", "BatchVariance"})
+    for (const StaticText slot : context.def().batch_moments)
       context.SetOutput(slot, {geometry.channels}, DType::kFloat64);
   };
   def.precision = Precision::kFollow;
@@ -170,6 +170,16 @@ std::vector<Op> BatchNormGradOps(const GradContext& context, const GradRule& usu
     ops[0].SetInput("Variance", context.Output("VarianceOut"));
   }
   return ops;
+}
+
+GradRule BatchNormGradRule(StaticText type) {
+  // ReserveSpace is always empty here, but programs carry it.
+  return [usual = GradOp(type,
+                         {"X", "Scale", "Bias", "MeanOut", "VarianceOut", "SavedMean",
+                          "SavedVariance", "ReserveSpace", "Y@GRAD"},
+                         {"X@GRAD", "Scale@GRAD", "Bias@GRAD"})](const GradContext& context) {
+    return BatchNormGradOps(context, usual);
+  };
 }
 
 }  // namespace skiff

@@ -1,5 +1,5 @@
-// The attributes, slots and shape rules of batch_norm and of batch_norm_act, which also adds and
-// rectifies.
+// The attributes, slots and shape rules of batch_norm, of sync_batch_norm, and of batch_norm_act,
+// which also adds and rectifies.
 #pragma once
 
 #include <string>
@@ -23,5 +23,8 @@ OpDef BatchNormGradDefinition();
 // Returns the ops of the usual rule. If the op used the running statistics, the gradient op also
 // takes them a second time, as in Fluid.
 std::vector<Op> BatchNormGradOps(const GradContext& context, const GradRule& usual);
+
+// Returns that rule with the slots of Fluid's batch_norm_grad, for a gradient op of this type.
+GradRule BatchNormGradRule(StaticText type);
 
 }  // namespace skiff

@@ -1,11 +1,13 @@
-// The kernels of batch_norm, batch_norm_act and batch_norm_replay, and of their gradients.
+// The kernels of batch_norm, sync_batch_norm, batch_norm_act and batch_norm_replay, and of their
+// gradients.
 //
 // A kernel is one or two passes over the images (NormLoops) with a little arithmetic per channel
 // between them. Forward: Moments reads X, then Normalize reads X and writes Y; the moments must be
 // complete before the first element is normalized, so there is no single pass. Gradient:
 // GradientSums reads X and Y@GRAD, then Gradient reads both again and writes X@GRAD. Statistics and
 // sums are float64; the coefficients that the passes multiply by are WideType<T>, where T is the
-// type of the images.
+// type of the images. Where several ranks have a batch together, moments and sums become those of
+// all ranks between the passes.
 //
 // Arrays by channel are as long as whole blocks of channels, and 0 where a block is padded: that
 // makes the passes write 0 there, as channel-blocked layouts require.
@@ -14,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -22,9 +25,11 @@
 #include "framework/base/parallel.h"
 #include "framework/op/arguments.h"
 #include "operators/common/extreme_square.h"
+#include "operators/common/ranks/rank_gather.h"
 #include "operators/common/running_statistic.h"
 #include "operators/nn/normalization/batch_norm_definition.h"
 #include "operators/nn/normalization/batch_norm_passes.h"
+#include "operators/nn/normalization/rank_statistics.h"
 
 namespace skiff {
 namespace {
@@ -89,10 +94,13 @@ class BatchNormKernel final : public Kernel {
         mean_out_(context, "MeanOut"),
         variance_out_(context, "VarianceOut"),
         saved_mean_(context, "SavedMean"),
-        saved_variance_(context, "SavedVariance"),
-        batch_mean_(context, "BatchMean"),
-        batch_variance_(context, "BatchVariance") {
+        saved_variance_(context, "SavedVariance") {
     if (rectifies_) z_ = In<T>(context, "Z");
+    if (!context.def().batch_moments.empty()) {
+      batch_mean_ = Out<double>(context, "BatchMean");
+      batch_variance_ = Out<double>(context, "BatchVariance");
+    }
+    if (context.def().collective && !global_) ranks_.emplace(context, geometry_.channels);
     const int64_t channels = geometry_.padded_channels();
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
     moments_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
@@ -103,9 +111,11 @@ class BatchNormKernel final : public Kernel {
     auto* mean = static_cast<double*>(run.workspace(moments_));
     double* squares = mean + geometry_.padded_channels();
     const T* x = x_(run);
+    auto count = static_cast<double>(geometry_.count());
+    if (!global_ && count > 0) TakeMoments(x, run.workspace(scratch_), mean, squares);
+    if (ranks_) count = TakeMomentsOfRanks(run, mean, squares);
     // A single value has no variance. Fluid passes it on unchanged: slope 1 and shift 0.
-    const bool unchanged = !global_ && geometry_.count() <= 1;
-    if (!global_ && !unchanged) TakeMoments(x, run.workspace(scratch_), mean, squares);
+    const bool unchanged = !global_ && count <= 1;
     auto* means = static_cast<Wide*>(run.workspace(lines_));
     Wide* slopes = means + geometry_.padded_channels();
     Wide* shifts = slopes + geometry_.padded_channels();
@@ -115,7 +125,7 @@ class BatchNormKernel final : public Kernel {
     } else if (global_) {
       TakeGlobalStatistics(run, means, slopes);
     } else {
-      TakeBatchStatistics(run, mean, squares, means, slopes);
+      TakeBatchStatistics(run, {mean, squares, count}, means, slopes);
     }
     // Before ScaleAndShift: `slopes` still holds 1 / sqrt(variance + epsilon), which is
     // SavedVariance.
@@ -130,6 +140,13 @@ class BatchNormKernel final : public Kernel {
   }
 
  private:
+  // By channel; `count` values each.
+  struct Moments {
+    const double* mean;
+    const double* squares;
+    double count;
+  };
+
   void TakeMoments(const T* x, void* scratch, double* mean, double* squares) const {
     loops_->Moments(x, scratch, mean, squares);
     if constexpr (std::is_same_v<Wide, float>) {
@@ -143,6 +160,25 @@ class BatchNormKernel final : public Kernel {
     }
   }
 
+  // Turns the moments of this rank into those of all ranks. Returns the number of values.
+  double TakeMomentsOfRanks(const KernelContext& run, double* mean, double* squares) {
+    NormMoments* own = ranks_->Own(run);
+    const auto count = static_cast<double>(geometry_.count());
+    for (int64_t c = 0; c < geometry_.channels; ++c) {
+      own[c] = count > 0 ? NormMoments{count, mean[c], squares[c]} : NormMoments{};
+    }
+    double values = 0;
+    ranks_->Run(run, [&](const GatheredItems<NormMoments>& part) {
+      for (int64_t i = 0; i < part.count; ++i) {
+        const NormMoments all = OverRanks(part, i);
+        mean[part.begin + i] = all.mean;
+        squares[part.begin + i] = all.squares;
+        values = all.count;
+      }
+    });
+    return values;
+  }
+
   // Puts means and 1 / sqrt(variance + epsilon) into the arrays.
   void TakeGlobalStatistics(const KernelContext& run, Wide* means, Wide* inverses) const {
     const Wide* mean = mean_(run);
@@ -154,8 +190,8 @@ class BatchNormKernel final : public Kernel {
     KeepRunningStatistics(run);
   }
 
-  void TakeBatchStatistics(const KernelContext& run, const double* mean, const double* squares,
-                           Wide* means, Wide* inverses) const {
+  void TakeBatchStatistics(const KernelContext& run, const Moments& of, Wide* means,
+                           Wide* inverses) const {
     const Wide* old_mean = mean_(run);
     const Wide* old_variance = variance_(run);
     Wide* new_mean = mean_out_(run);
@@ -165,14 +201,14 @@ class BatchNormKernel final : public Kernel {
     // Mean.
     const double keep = momentum_tensor_.is_there() ? momentum_tensor_(run)[0] : momentum_;
     for (int64_t c = 0; c < geometry_.channels; ++c) {
-      const double variance = squares[c] / static_cast<double>(geometry_.count());
-      means[c] = static_cast<Wide>(mean[c]);
+      const double variance = of.squares[c] / of.count;
+      means[c] = static_cast<Wide>(of.mean[c]);
       inverses[c] = static_cast<Wide>(1.0 / std::sqrt(variance + epsilon_));
-      if (new_mean != nullptr) new_mean[c] = UpdatedStatistic(keep, old_mean[c], mean[c]);
+      if (new_mean != nullptr) new_mean[c] = UpdatedStatistic(keep, old_mean[c], of.mean[c]);
       if (new_variance != nullptr) {
         new_variance[c] = UpdatedStatistic(keep, old_variance[c], variance);
       }
-      if (batch_mean_.is_there()) batch_mean_(run)[c] = mean[c];
+      if (batch_mean_.is_there()) batch_mean_(run)[c] = of.mean[c];
       if (batch_variance_.is_there()) batch_variance_(run)[c] = variance;
     }
   }
@@ -206,6 +242,7 @@ class BatchNormKernel final : public Kernel {
   Out<Wide> saved_variance_;
   Out<double> batch_mean_;
   Out<double> batch_variance_;
+  std::optional<RankGather<NormMoments>> ranks_;  // if the batches of all ranks are one
   int scratch_ = -1;
   int moments_ = -1;
   int lines_ = -1;
@@ -244,8 +281,9 @@ class BatchNormGradKernel final : public Kernel {
       masked_ = context.RequestWorkspace(StorageBytes(context.Input("X")));
     }
     const int64_t channels = geometry_.padded_channels();
+    if (context.def().collective && !global_) ranks_.emplace(context, geometry_.channels);
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
-    sums_ = context.RequestWorkspace(2 * channels * static_cast<int64_t>(sizeof(double)));
+    sums_ = context.RequestWorkspace(kSums * channels * static_cast<int64_t>(sizeof(double)));
     lines_ = context.RequestWorkspace(kLines * channels * static_cast<int64_t>(sizeof(Wide)));
   }
 
@@ -253,8 +291,7 @@ class BatchNormGradKernel final : public Kernel {
     const int64_t channels = geometry_.padded_channels();
     auto* sums = static_cast<double*>(run.workspace(sums_));
     double* products = sums + channels;
-    std::fill_n(sums, 2 * channels, 0.0);
-    const bool unchanged = !global_ && geometry_.count() <= 1;
+    std::fill_n(sums, kSums * channels, 0.0);
     auto* lines = static_cast<Wide*>(run.workspace(lines_));
     std::fill_n(lines, kLines * channels, Wide{0});
     const Lines by_channel{lines,
@@ -263,7 +300,9 @@ class BatchNormGradKernel final : public Kernel {
                            lines + 3 * channels,
                            lines + 4 * channels,
                            lines + 5 * channels};
-    TakeStatistics(run, unchanged, by_channel);
+    const auto count = static_cast<double>(geometry_.count());
+    // With several ranks, what the forward op saved serves until all values have been counted.
+    TakeStatistics(run, !ranks_ && IsUnchanged(count), by_channel);
     const NormLines<Wide> normalize{by_channel.mean, by_channel.slope, by_channel.shift};
     const T* x = x_(run);
     NormOutputGradient<T> gradient{y_gradient_(run), mask_, y_(run)};
@@ -277,11 +316,16 @@ class BatchNormGradKernel final : public Kernel {
     if constexpr (std::is_same_v<Wide, float>) {
       RepeatExtremeSums(x, gradient, normalize, by_channel.inverse, sums, products);
     }
-    // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
-    if (unchanged) std::fill_n(sums, 2 * channels, 0.0);
+    Sums of_batch{sums, products, count};
+    if (ranks_) of_batch = SumOverRanks(run, sums, products);
+    if (IsUnchanged(of_batch.count)) {
+      // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
+      std::fill_n(sums, kSums * channels, 0.0);
+      PassUnchanged(by_channel);
+    }
     WriteParameterGradients(run, by_channel, sums, products);
     if (!x_gradient_.is_there()) return;
-    PrepareCorrections(sums, products, by_channel);
+    PrepareCorrections(of_batch, by_channel);
     loops_->Gradient(x, gradient, normalize, by_channel.offset, by_channel.factor,
                      x_gradient_(run));
   }
@@ -298,6 +342,41 @@ class BatchNormGradKernel final : public Kernel {
     Wide* factor;
   };
 
+  // Sums by channel of this rank, then of all ranks.
+  static constexpr int64_t kSums = 4;
+  // Of `count` values each.
+  struct Sums {
+    const double* sums;
+    const double* products;
+    double count;
+  };
+
+  bool IsUnchanged(double count) const { return !global_ && count <= 1; }
+
+  void PassUnchanged(const Lines& lines) const {
+    std::fill_n(lines.mean, geometry_.channels, Wide{0});
+    std::fill_n(lines.slope, geometry_.channels, Wide{1});
+  }
+
+  // Returns the sums of all ranks, which it puts behind those of this rank.
+  Sums SumOverRanks(const KernelContext& run, const double* sums, const double* products) {
+    NormSums* own = ranks_->Own(run);
+    const auto count = static_cast<double>(geometry_.count());
+    for (int64_t c = 0; c < geometry_.channels; ++c) own[c] = {count, sums[c], products[c]};
+    double* all_sums = static_cast<double*>(run.workspace(sums_)) + 2 * geometry_.padded_channels();
+    double* all_products = all_sums + geometry_.padded_channels();
+    double values = 0;
+    ranks_->Run(run, [&](const GatheredItems<NormSums>& part) {
+      for (int64_t i = 0; i < part.count; ++i) {
+        const NormSums all = OverRanks(part, i);
+        all_sums[part.begin + i] = all.gradients;
+        all_products[part.begin + i] = all.products;
+        values = all.count;
+      }
+    });
+    return {all_sums, all_products, values};
+  }
+
   // Returns where the first pass writes the masked gradient, or nullptr if it doesn't. X@GRAD
   // serves until the second pass overwrites it, element by element.
   T* MaskedGradient(const KernelContext& run) const {
@@ -308,10 +387,7 @@ class BatchNormGradKernel final : public Kernel {
   }
 
   void TakeStatistics(const KernelContext& run, bool unchanged, const Lines& lines) const {
-    if (unchanged) {
-      std::fill_n(lines.slope, geometry_.channels, Wide{1});
-      return;
-    }
+    if (unchanged) return PassUnchanged(lines);
     const Wide* mean = mean_(run);
     const Wide* variance = variance_(run);
     for (int64_t c = 0; c < geometry_.channels; ++c) {
@@ -357,13 +433,12 @@ class BatchNormGradKernel final : public Kernel {
   // Sets the two terms by which the statistics' own dependence on X changes the gradient: `offset`
   // is the mean of g, and `factor` times (x - mean) is z times the mean of g · z. Running
   // statistics don't depend on X, so both stay 0.
-  void PrepareCorrections(const double* sums, const double* products, const Lines& lines) const {
-    const auto count = static_cast<double>(geometry_.count());
-    if (global_ || count == 0) return;
+  void PrepareCorrections(const Sums& of, const Lines& lines) const {
+    if (global_ || of.count == 0) return;
     for (int64_t c = 0; c < geometry_.channels; ++c) {
       const double inverse = lines.inverse[c];
-      lines.offset[c] = static_cast<Wide>(sums[c] / count);
-      lines.factor[c] = static_cast<Wide>(inverse * inverse * products[c] / count);
+      lines.offset[c] = static_cast<Wide>(of.sums[c] / of.count);
+      lines.factor[c] = static_cast<Wide>(inverse * inverse * of.products[c] / of.count);
     }
   }
 
@@ -383,6 +458,7 @@ class BatchNormGradKernel final : public Kernel {
   Out<Wide> scale_gradient_;
   Out<Wide> bias_gradient_;
   Out<T> z_gradient_;
+  std::optional<RankGather<NormSums>> ranks_;  // if the batches of all ranks are one
   int masked_ = -1;
   int scratch_ = -1;
   int sums_ = -1;

@@ -1,4 +1,4 @@
-// The kernels of batch_norm, batch_norm_act and batch_norm_replay.
+// The kernels of batch_norm, sync_batch_norm, batch_norm_act and batch_norm_replay.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 namespace skiff {
 
 // Registers the kernels of `type`, which has the slots of batch_norm or batch_norm_act, and of
-// <type>_grad.
+// <type>_grad. A collective op takes the statistics of the batches of all ranks.
 void AddBatchNormKernels(OpRegistry& registry, std::string_view type);
 
 // Registers the kernels of `type`, which has the slots and attributes of batch_norm_replay.

@@ -5,6 +5,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/parallel.h"
+#include "operators/nn/normalization/rank_statistics.h"
 
 namespace skiff {
 namespace {
@@ -136,9 +137,7 @@ void PartedNormLoops<T>::ForEachItem(const Visit& visit) const {
   });
 }
 
-// Each item computes its own moments in one pass. Moments of a union by Chan, Golub & LeVeque 1979:
-// with d = mean_b - mean_a, the squares of a and b together are squares_a + squares_b + d² · n_a
-// n_b / (n_a + n_b). Unlike sums of squares, this doesn't cancel.
+// Each item computes its own moments in one pass.
 template <typename T>
 void PartedNormLoops<T>::Moments(const T* x, void* scratch, double* mean, double* squares) const {
   auto* part_means = static_cast<double*>(scratch);
@@ -147,17 +146,15 @@ void PartedNormLoops<T>::Moments(const T* x, void* scratch, double* mean, double
     PartMoments(x, item, part_means + at, part_squares + at);
   });
   for (int64_t c = 0; c < parts_.channels; ++c) {
-    double count = 0;
-    mean[c] = squares[c] = 0;
+    NormMoments all;
     for (int64_t part = 0; part < parts_.parts; ++part) {
       const int64_t at = part * parts_.channels + c;
       const int64_t units = parts_.Begin(part + 1) - parts_.Begin(part);
-      const auto added = static_cast<double>(units * parts_.values_a_unit);
-      const double distance = part_means[at] - mean[c];
-      squares[c] += part_squares[at] + distance * distance * count * added / (count + added);
-      count += added;
-      mean[c] += distance * added / count;
+      const auto count = static_cast<double>(units * parts_.values_a_unit);
+      all = UnionOf(all, {count, part_means[at], part_squares[at]});
     }
+    mean[c] = all.mean;
+    squares[c] = all.squares;
   }
 }
 

@@ -1,23 +1,29 @@
-// CUDA kernels of batch_norm, batch_norm_act and batch_norm_replay, and of the gradients.
+// CUDA kernels of batch_norm, sync_batch_norm, batch_norm_act and batch_norm_replay, and of the
+// gradients.
 //
 // In training, a reduction computes the sums of x and x² by channel, as distances from an element
 // of the channel, so that the sums don't cancel; the last step of the reduction computes the
 // statistics. Another launch normalizes. So x is read twice. The gradient is a reduction and a
 // launch over the elements, too. Statistics and sums are float64; the coefficients that elements
-// are multiplied by are T or, for half, float.
+// are multiplied by are T or, for half, float. Where several ranks have a batch together, the last
+// step of a reduction only writes the results of this rank; another launch takes those of all
+// ranks.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "framework/base/error.h"
 #include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_running_statistic.cuh"
+#include "operators/common/ranks/rank_gather.h"
 #include "operators/common/running_statistic.h"
 #include "operators/nn/kernels/cuda_channels.cuh"
 #include "operators/nn/normalization/batch_norm_definition.h"
+#include "operators/nn/normalization/rank_statistics.h"
 
 namespace skiff {
 namespace {
@@ -49,7 +55,9 @@ struct ChannelStatistics {
   // From the moments of the batch. The running statistics are updated with the float64 moments, not
   // with the rounded moments from which Y is computed. Each old value is read before the new one is
   // written, as MeanOut may be Mean.
-  __device__ void TakeBatch(int64_t c, double mean, double variance) const {
+  __device__ void TakeBatch(int64_t c, const NormMoments& moments) const {
+    const double mean = moments.mean;
+    const double variance = moments.squares / moments.count;
     const double keep =
         momentum_tensor == nullptr ? momentum : static_cast<double>(*momentum_tensor);
     if (mean_out != nullptr) mean_out[c] = UpdatedOnDevice(keep, old_mean[c], mean);
@@ -132,10 +140,19 @@ struct MomentsRule {
     carry->second += distance * distance;
   }
   __device__ void Finish(int64_t channel, const Carry& sums) const {
+    const NormMoments moments = MomentsOf(channel, sums);
+    if (of_rank == nullptr) {
+      statistics.TakeBatch(channel, moments);
+    } else {
+      of_rank[channel] = moments;
+    }
+  }
+  __device__ NormMoments MomentsOf(int64_t channel, const Carry& sums) const {
+    if (count == 0) return {};
     const double shift = sums.first / count;
     // The difference can't be negative, but its rounding can.
     const double squares = sums.second - sums.first * shift;
-    statistics.TakeBatch(channel, PivotOf(channel) + shift, (squares > 0 ? squares : 0) / count);
+    return {count, PivotOf(channel) + shift, squares > 0 ? squares : 0};
   }
   __device__ double PivotOf(int64_t channel) const {
     return static_cast<double>(Widened(x[channels.FirstOf(channel)]));
@@ -145,6 +162,23 @@ struct MomentsRule {
   const T* x;
   double count;
   ChannelStatistics<WideType<T>> statistics;
+  NormMoments* of_rank;  // nullptr: the batch is this rank's alone
+};
+
+// Takes the moments of a channel over all ranks.
+template <typename T>
+struct TakeMomentsOfRanks {
+  __device__ void operator()(int64_t i) const {
+    const NormMoments all = OverRanks(part, i);
+    if (all.count > 1) {
+      statistics.TakeBatch(part.begin + i, all);
+    } else {
+      statistics(part.begin + i);
+    }
+  }
+
+  GatheredItems<NormMoments> part;
+  ChannelStatistics<T> statistics;
 };
 
 // Y may be x or z.
@@ -238,11 +272,15 @@ std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
   const Out<Wide> variance_out(context, "VarianceOut");
   const Out<Wide> saved_mean(context, "SavedMean");
   const Out<Wide> saved_variance(context, "SavedVariance");
-  const Out<double> batch_mean(context, "BatchMean");
-  const Out<double> batch_variance(context, "BatchVariance");
+  const bool has_moments = !context.def().batch_moments.empty();
+  const Out<double> batch_mean = has_moments ? Out<double>(context, "BatchMean") : Out<double>();
+  const Out<double> batch_variance =
+      has_moments ? Out<double>(context, "BatchVariance") : Out<double>();
   const CudaFold<MomentsRule<T>> moments(context, channels.elements());
+  std::optional<RankGather<NormMoments>> ranks;
+  if (context.def().collective && !global) ranks.emplace(context, channels.channels);
   const int lines = RequestChannelWorkspace<T>(context, channels, ChannelLines<Wide>::kCount);
-  return MakeKernel([=](const KernelContext& run) {
+  return MakeKernel([=](const KernelContext& run) mutable {
     const ChannelStatistics<Wide> statistics{
         .lines = ChannelLines<Wide>(run.workspace(lines), channels.channels),
         .scale = scale(run),
@@ -260,11 +298,17 @@ std::unique_ptr<Kernel> PrepareCudaBatchNorm(PrepareContext& context) {
         .epsilon = epsilon,
         .is_global = global};
     // A single value has no variance. Fluid passes it on unchanged.
-    if (global || channels.count() <= 1) {
+    if (global || (!ranks && channels.count() <= 1)) {
       ForEachOnDevice(run, type.c_str(), channels.channels, statistics);
     } else {
       moments.Run(run, type.c_str(), channels.View(),
-                  {channels, x(run), static_cast<double>(channels.count()), statistics});
+                  {channels, x(run), static_cast<double>(channels.count()), statistics,
+                   ranks ? ranks->Own(run) : nullptr});
+    }
+    if (ranks) {
+      ranks->Run(run, [&](const GatheredItems<NormMoments>& part) {
+        ForEachOnDevice(run, type.c_str(), part.count, TakeMomentsOfRanks<Wide>{part, statistics});
+      });
     }
     Normalize(run, type, channels, statistics.lines, x(run), z(run), rectifies, y(run));
   });
@@ -344,6 +388,35 @@ struct OutputGradient {
   const T* output;  // for kOutput
 };
 
+// What follows from the sums of a channel.
+template <typename T>
+struct GradientResults {
+  // `own`: of this rank; `all`: of all ranks.
+  __device__ void Write(int64_t channel, const NormSums& own, const NormSums& all) const {
+    // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
+    const bool is_unchanged = !is_global && all.count <= 1;
+    if (is_unchanged) {
+      lines.normalize.mean[channel] = 0;
+      lines.normalize.slope[channel] = 1;
+    }
+    const auto inverse = static_cast<double>(lines.inverse[channel]);
+    if (dscale != nullptr) {
+      dscale[channel] = is_unchanged ? T{0} : static_cast<T>(own.products * inverse);
+    }
+    if (dbias != nullptr) dbias[channel] = is_unchanged ? T{0} : static_cast<T>(own.gradients);
+    // Running statistics don't depend on X.
+    const bool corrects = !is_global && !is_unchanged;
+    lines.offset[channel] = corrects ? static_cast<T>(all.gradients / all.count) : T{0};
+    lines.factor[channel] =
+        corrects ? static_cast<T>(inverse * inverse * all.products / all.count) : T{0};
+  }
+
+  GradientLines<T> lines;
+  T* dscale;
+  T* dbias;
+  bool is_global;
+};
+
 // The sums of g and of g · (x - mean). With kOutput it also writes g to `masked`, which may be dy.
 template <typename T, CudaNormMask kMask>
 struct GradientSumsRule {
@@ -353,34 +426,39 @@ struct GradientSumsRule {
   static __device__ Carry Join(const Carry& a, const Carry& b) { return a + b; }
   __device__ void Add(int64_t place, int64_t channel, int64_t, Carry* carry) const {
     const Wide value = Widened(x[place]);
-    const Wide g = gradient.At(place, value, lines.normalize, channel);
+    const Wide g = gradient.At(place, value, results.lines.normalize, channel);
     if constexpr (kMask == CudaNormMask::kOutput) masked[place] = Rounded<T>(g);
     carry->first += static_cast<double>(g);
-    carry->second += static_cast<double>(g) * (static_cast<double>(value) -
-                                               static_cast<double>(lines.normalize.mean[channel]));
+    const Wide mean = results.lines.normalize.mean[channel];
+    carry->second +=
+        static_cast<double>(g) * (static_cast<double>(value) - static_cast<double>(mean));
   }
   __device__ void Finish(int64_t channel, const Carry& total) const {
-    // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
-    const Carry sums = is_unchanged ? Identity() : total;
-    const auto inverse = static_cast<double>(lines.inverse[channel]);
-    if (dscale != nullptr) dscale[channel] = static_cast<Wide>(sums.second * inverse);
-    if (dbias != nullptr) dbias[channel] = static_cast<Wide>(sums.first);
-    // Running statistics don't depend on X.
-    const bool corrects = count > 0 && !is_global;
-    lines.offset[channel] = corrects ? static_cast<Wide>(sums.first / count) : Wide{0};
-    lines.factor[channel] =
-        corrects ? static_cast<Wide>(inverse * inverse * sums.second / count) : Wide{0};
+    const NormSums sums = {count, total.first, total.second};
+    if (of_rank == nullptr) {
+      results.Write(channel, sums, sums);
+    } else {
+      of_rank[channel] = sums;
+    }
   }
 
   OutputGradient<T, kMask> gradient;
-  GradientLines<Wide> lines;
+  GradientResults<Wide> results;
   const T* x;
   T* masked;
-  Wide* dscale;
-  Wide* dbias;
   double count;
-  bool is_global;
-  bool is_unchanged;
+  NormSums* of_rank;  // nullptr: the batch is this rank's alone
+};
+
+// Takes the sums of a channel over all ranks.
+template <typename T>
+struct TakeSumsOfRanks {
+  __device__ void operator()(int64_t i) const {
+    results.Write(part.begin + i, part.own[i], OverRanks(part, i));
+  }
+
+  GatheredItems<NormSums> part;
+  GradientResults<T> results;
 };
 
 // dx may be dy. kMask isn't kOutput.
@@ -447,6 +525,8 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
   const Out<T> z_gradient = kMask != CudaNormMask::kNone ? Out<T>(context, "Z@GRAD") : Out<T>();
   const CudaFold<GradientSumsRule<T, kMask>> sums(context, channels.elements());
   const int memory = RequestChannelWorkspace<T>(context, channels, GradientLines<Wide>::kCount);
+  std::optional<RankGather<NormSums>> ranks;
+  if (context.def().collective && !global) ranks.emplace(context, channels.channels);
   SKIFF_ENFORCE(mean.is_there() && variance.is_there(), kInvalidArgument, context.op().type,
                 ": inputs ", global ? "MeanOut and VarianceOut" : "SavedMean and SavedVariance",
                 " are missing");
@@ -457,8 +537,9 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
   const int masked_memory =
       has_no_place ? context.RequestWorkspace(channels.elements() * static_cast<int64_t>(sizeof(T)))
                    : -1;
-  return MakeKernel([=](const KernelContext& run) {
-    const bool unchanged = !global && channels.count() <= 1;
+  return MakeKernel([=](const KernelContext& run) mutable {
+    // With several ranks, what the forward op saved serves until all values have been counted.
+    const bool unchanged = !global && !ranks && channels.count() <= 1;
     const GradientLines<Wide> lines(run.workspace(memory), channels.channels);
     ForEachOnDevice(
         run, type.c_str(), channels.channels,
@@ -480,16 +561,22 @@ std::unique_ptr<Kernel> PrepareCudaBatchNormGrad(PrepareContext& context) {
                : x_gradient.is_there() ? x_gradient(run)
                                        : static_cast<T*>(run.workspace(masked_memory));
     }
+    const GradientResults<Wide> results{.lines = lines,
+                                        .dscale = scale_gradient(run),
+                                        .dbias = bias_gradient(run),
+                                        .is_global = global};
     sums.Run(run, type.c_str(), channels.View(),
              {.gradient = {y_gradient(run), y(run)},
-              .lines = lines,
+              .results = results,
               .x = x(run),
               .masked = masked,
-              .dscale = scale_gradient(run),
-              .dbias = bias_gradient(run),
               .count = static_cast<double>(channels.count()),
-              .is_global = global,
-              .is_unchanged = unchanged});
+              .of_rank = ranks ? ranks->Own(run) : nullptr});
+    if (ranks) {
+      ranks->Run(run, [&](const GatheredItems<NormSums>& part) {
+        ForEachOnDevice(run, type.c_str(), part.count, TakeSumsOfRanks<Wide>{part, results});
+      });
+    }
     if (!x_gradient.is_there()) return;
     // The first pass stored g, perhaps over Y@GRAD (in_place). The second pass must read g from
     // there, without the mask.

@@ -24,14 +24,19 @@ std::string FindingIn(const Program& program) {
   return "";
 }
 
-// Of a root block with the persistables w and count, the feed x, the variables a and b, and ops.
+// Of a root block with the persistables w, w2, w3 and count, the feeds x and x2, the variables a, b
+// and y, and ops.
 std::string Finding(const std::string& ops) {
   const auto program = ParseProgramText(StrCat(R"(program { block 0 {
     param w float32 [4] persistable
     var count int64 [1] persistable
+    param w2 float32 [4] persistable
+    param w3 float32 [4] persistable
     var x float32 [4]
+    var x2 float32 [2, 4]
     var a float32 [4]
     var b float32 [4]
+    var y float32 [2, 4]
     )",
                                                ops, " } }"));
   return FindingIn(*program);
@@ -56,6 +61,18 @@ TEST(RankDifferences, ASumOverTheRanksIsTheSame) {
   EXPECT_EQ(Finding(R"({Out: [a]} = c_allreduce_sum(X: [x])
                        {Out: [w]} = sum(X: [w, a]))"),
             "");
+}
+
+// The statistics of all ranks are the same; what a rank makes of its data by them isn't.
+TEST(RankDifferences, ACollectiveOpMayHaveOutputsOfTheRank) {
+  const auto normalize = [](const std::string& then) {
+    return Finding(R"({Y: [y], MeanOut: [w], VarianceOut: [w2], SavedMean: [a]} =
+                          sync_batch_norm(X: [x2], Mean: [w], Variance: [w2]))" +
+                   then);
+  };
+  EXPECT_EQ(normalize("{Out: [w]} = sum(X: [w, a])"), "");
+  EXPECT_THAT(normalize("{Out: [w3]} = reduce_sum(X: [y]) {dim = ints [0]}"),
+              HasSubstr("computes it from \"y\", data of the rank"));
 }
 
 // What the variable held before doesn't matter.

@@ -1,13 +1,18 @@
-// The messages of an exchange between ranks, collected before they go out.
+// This rank among all ranks, and the messages of an exchange between them, collected before they go
+// out.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "framework/comm/communicator.h"
+#include "framework/comm/world.h"
 #include "framework/op/kernel.h"
 
 namespace skiff {
+
+// Returns this rank among all ranks: rank 0 of 1 without a communicator.
+const World& WorldOf(const KernelContext& run);
 
 class Messages {
  public:

@@ -1,4 +1,4 @@
-#include "operators/collective/kernels/scratch.h"
+#include "operators/common/ranks/scratch.h"
 
 #include <algorithm>
 
