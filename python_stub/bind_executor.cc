@@ -353,9 +353,9 @@ void BindTheExecutor(py::module_& module) {
              const KernelNames& kernels, const std::string& tuned_kernels, bool graphs,
              const std::string& math, size_t plan_cache_capacity, bool data_parallel,
              const std::string& reduction, int64_t bucket_bytes, const std::string& overlap,
-             bool shard_optimizer) {
-            const RankArguments ranks = {data_parallel, reduction, bucket_bytes, overlap,
-                                         shard_optimizer};
+             bool shard_optimizer, bool sync_batch_norm) {
+            const RankArguments ranks = {data_parallel, reduction,       bucket_bytes,
+                                         overlap,       shard_optimizer, sync_batch_norm};
             return Compile(
                 self, program,
                 OptionsOf(passes, memory, kernels, tuned_kernels, graphs, math, plan_cache_capacity,
@@ -369,6 +369,7 @@ void BindTheExecutor(py::module_& module) {
           py::arg("bucket_bytes") = RankArguments().bucket_bytes,
           py::arg("overlap") = RankArguments().overlap,
           py::arg("shard_optimizer") = RankArguments().shard_optimizer,
+          py::arg("sync_batch_norm") = RankArguments().sync_batch_norm,
           "Compiles a snapshot of the program.\n\n"
           "Keyword arguments:\n"
           "  passes: \"+fuse_optimizer,-layout\" runs the first as well and leaves out the second\n"
@@ -390,7 +391,8 @@ void BindTheExecutor(py::module_& module) {
           "  bucket_bytes: gradients are added in groups of at least so many bytes; 0: each alone\n"
           "  overlap: whether gradients are added while others are computed: \"on\", \"off\" or "
           "\"auto\"\n"
-          "  shard_optimizer: whether each rank keeps a part only of the optimizer's states")
+          "  shard_optimizer: whether each rank keeps a part only of the optimizer's states\n"
+          "  sync_batch_norm: whether batch norms take the statistics of the batches of all ranks")
       .def(
           "run",
           [](const std::shared_ptr<PythonExecutor>& self, const Program& program,

@@ -118,7 +118,7 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
     const std::string& initial_model, const std::map<std::string, std::string>& configuration,
     const std::string& passes, const Program* model, const py::iterable& callbacks,
     bool data_parallel, const std::string& reduction, int64_t bucket_bytes,
-    const std::string& overlap, bool shard_optimizer) {
+    const std::string& overlap, bool shard_optimizer, bool sync_batch_norm) {
   SKIFF_ENFORCE(model != nullptr || training::PrecisionOf(main).half_parameters == 0,
                 kInvalidArgument,
                 "the main program has parameters in half and there is no model: expected, as "
@@ -134,7 +134,8 @@ std::unique_ptr<PythonTrainer> MakeTrainer(
                                     .model = model == nullptr ? nullptr : model->Clone(),
                                     .model_inputs = NamesOf(model_inputs),
                                     .model_outputs = NamesOf(model_outputs)};
-  const RankArguments ranks = {data_parallel, reduction, bucket_bytes, overlap, shard_optimizer};
+  const RankArguments ranks = {data_parallel, reduction,       bucket_bytes,
+                               overlap,       shard_optimizer, sync_batch_norm};
   training::TrainerOptions options = {.title = title,
                                       .output_dir = output_dir,
                                       .epochs = epochs,
@@ -172,6 +173,7 @@ void BindTrainer(py::module_& module) {
            py::arg("bucket_bytes") = RankArguments().bucket_bytes,
            py::arg("overlap") = RankArguments().overlap,
            py::arg("shard_optimizer") = RankArguments().shard_optimizer,
+           py::arg("sync_batch_norm") = RankArguments().sync_batch_norm,
            "Runs the startup program. learning_rate is the variable of the optimizer's rate; "
            "model_inputs and model_outputs are those of the inference model that the training "
            "saves: of the program `model`, or of the test program. A training with parameters in "

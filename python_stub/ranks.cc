@@ -147,7 +147,8 @@ DataParallelOptions Ranks::Options(const RankArguments& arguments, Place place) 
       .order = SumOrderFromName(arguments.reduction == "auto" ? order : arguments.reduction),
       .bucket_bytes = arguments.bucket_bytes,
       .overlap = OverlapFromName(arguments.overlap),
-      .shard_optimizer = arguments.shard_optimizer};
+      .shard_optimizer = arguments.shard_optimizer,
+      .sync_batch_norm = arguments.sync_batch_norm};
   if (communicator_ == nullptr) return options;
   // Not an owner: Python may never destroy a program, and the exit ends MPI all the same.
   options.communicator = {std::shared_ptr<void>(), communicator_.get()};
@@ -161,7 +162,8 @@ DataParallelOptions Ranks::Options(const RankArguments& arguments, Place place) 
 DataParallelOptions OptionsOfRanks(const RankArguments& arguments, Place place) {
   if (arguments.data_parallel) return Ranks::The().Options(arguments, place);
   SKIFF_ENFORCE(arguments == RankArguments(), kInvalidArgument,
-                "reduction, bucket_bytes, overlap and shard_optimizer are about several ranks: "
+                "reduction, bucket_bytes, overlap, shard_optimizer and sync_batch_norm are about "
+                "several ranks: "
                 "expected data_parallel=True with them");
   return {};
 }

@@ -24,6 +24,7 @@ struct RankArguments {
   int64_t bucket_bytes = DataParallelOptions().bucket_bytes;
   std::string overlap = "auto";
   bool shard_optimizer = false;
+  bool sync_batch_norm = false;
   friend bool operator==(const RankArguments&, const RankArguments&) = default;
 };
 

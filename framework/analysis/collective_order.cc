@@ -8,6 +8,7 @@
 
 #include "framework/analysis/dependencies.h"
 #include "framework/base/error.h"
+#include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
 #include "framework/ir/text.h"
 
@@ -72,10 +73,9 @@ std::vector<std::string> CollectiveOrder(const Plan& plan) {
 void CollectiveAgreement::Check(const std::vector<std::string>& order) {
   const std::string text = Join(order, "\n");
   if (agreed_.contains(text)) return;
-  static const auto& activity = *new std::string("the comparison of collective ops");
-  communicator_.set_activity(&activity);
+  const std::string activity = "the comparison of collective ops";
+  const ActivityScope scope(&communicator_, &activity);
   Compare(text);
-  communicator_.set_activity(nullptr);
   agreed_.insert(text);
 }
 

@@ -14,7 +14,7 @@ bool GivesAllRanksTheSame(const OpDef& def, const Op& op, std::string_view varia
 
 // Checks that all ranks keep the same persistables, if they begin with the same. What a run is fed
 // differs, and so does what random ops draw. The outputs of an op differ if data that it reads
-// differs; the outputs of a collective op are the same, but for OpDef::own_outputs. Sums of
+// differs; the outputs of a collective op are the same, except OpDef::own_outputs. Sums of
 // gradients within a round (OpDef::accumulation) may differ.
 //
 // Throws an Error (kUnimplemented) for an op that writes a persistable which would differ, with the

@@ -76,6 +76,7 @@ class Communicator {
   // Sets what the rank does now, such as "c_allreduce_sum of fc_0.w_0@GRAD, step 812", for the
   // Errors of Exchange. nullptr: nothing that has a name. The text must live until the next call.
   void set_activity(const std::string* activity) { activity_ = activity; }
+  const std::string* activity() const { return activity_; }
   // Returns the bytes that this rank has sent to other ranks so far, by Exchange alone.
   int64_t bytes_sent() const { return bytes_sent_; }
 

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "framework/base/error.h"
+#include "framework/comm/communicator.h"
+#include "framework/comm/gather.h"
 #include "framework/tuning/kernel_tuner.h"
 
 namespace skiff {
@@ -45,17 +47,42 @@ void CheckMemoryOptions(const Program& program, const MemoryOptions& memory) {
   }
 }
 
+// A communicator of other ranks or of another place would give other sums, or none, without any
+// notice.
+void CheckDataParallelOptions(const DataParallelOptions& options, Place place) {
+  SKIFF_ENFORCE(options.bucket_bytes >= 0, kInvalidArgument,
+                "option data_parallel.bucket_bytes = ", options.bucket_bytes,
+                ": expected no negative number");
+  if (RankCount(options.communicator.get()) == 1) return;
+  SKIFF_ENFORCE(options.communicator->place().is_cpu(), kInvalidArgument,
+                "option data_parallel.communicator is of ",
+                PlaceName(options.communicator->place()), ", expected a communicator of the CPU");
+  if (place.is_cpu()) return;
+  SKIFF_ENFORCE(options.device_communicator != nullptr, kInvalidArgument,
+                "option data_parallel.device_communicator: there is none for the ",
+                options.communicator->world().size, " ranks of a program on ", PlaceName(place),
+                ", expected one (MakeNcclRank makes it)");
+  SKIFF_ENFORCE(options.device_communicator->place() == place, kInvalidArgument,
+                "option data_parallel.device_communicator is of ",
+                PlaceName(options.device_communicator->place()), ", expected one of ",
+                PlaceName(place), ", where the program runs");
+  const World& found = options.device_communicator->world();
+  const World& expected = options.communicator->world();
+  SKIFF_ENFORCE(found.rank == expected.rank && found.size == expected.size, kInvalidArgument,
+                "option data_parallel.device_communicator is of rank ", found.rank, " of ",
+                found.size, ", expected rank ", expected.rank, " of ", expected.size,
+                " as in data_parallel.communicator");
+}
+
 }  // namespace
 
-void CheckCompileOptions(const OpRegistry& registry, const Program& program,
+void CheckCompileOptions(const OpRegistry& registry, const Program& program, Place place,
                          const CompileOptions& options) {
   CheckForcedKernels(registry, options.kernels);
   CheckMemoryOptions(program, options.memory);
   SKIFF_ENFORCE(options.tuner == nullptr || &options.tuner->registry() == &registry,
                 kInvalidArgument, "option tuner: it was made for another registry");
-  SKIFF_ENFORCE(options.data_parallel.bucket_bytes >= 0, kInvalidArgument,
-                "option data_parallel.bucket_bytes = ", options.data_parallel.bucket_bytes,
-                ": expected no negative number");
+  CheckDataParallelOptions(options.data_parallel, place);
   SKIFF_ENFORCE(options.max_loop_iterations >= 1, kInvalidArgument,
                 "option max_loop_iterations = ", options.max_loop_iterations,
                 ": expected at least 1");

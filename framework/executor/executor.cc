@@ -104,7 +104,7 @@ CompiledProgram Executor::Compile(const Program& program, const CompileOptions& 
   const State& own = this->state();
   // Passes ask for kernels, and these ask the device's libraries.
   const DeviceUse use = UsePlace(own.place);
-  CheckCompileOptions(*own.registry, program, options);
+  CheckCompileOptions(*own.registry, program, own.place, options);
   // Structure only: most shapes are known once there are feeds, and lowering checks them then.
   CheckProgram(*own.registry, program, {.structure_only = true});
   const std::shared_ptr<Program> compiled = program.Clone();

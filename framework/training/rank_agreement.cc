@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
 
 namespace skiff::training {
@@ -83,6 +84,8 @@ std::string FirstDifference(const std::string& rank, const RankFacts& facts,
 
 void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts) {
   if (communicator == nullptr) return;
+  const std::string activity = StrCat("the comparison of ", facts.front().first);
+  const ActivityScope scope(communicator, &activity);
   const std::string packed = Packed(facts);
   const std::vector<uint64_t> hashes = GatherNumbers<uint64_t>(
       communicator, static_cast<uint64_t>(std::hash<std::string>()(packed)));
@@ -107,6 +110,8 @@ void DoOnRanks(Communicator* communicator, const std::function<void()>& work) {
   } catch (const Error& thrown) {
     error = thrown;
   }
+  const std::string activity = "the agreement that all ranks go on";
+  const ActivityScope scope(communicator, &activity);
   // -1: no Error.
   const std::vector<int32_t> codes =
       GatherNumbers<int32_t>(communicator, error ? static_cast<int32_t>(error->code()) : -1);

@@ -19,6 +19,7 @@
 #include "framework/base/error.h"
 #include "framework/base/steady_seconds.h"
 #include "framework/base/str_cat.h"
+#include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
 #include "framework/io/checkpoint.h"
 #include "framework/io/file.h"
@@ -110,6 +111,9 @@ class Trainer::Implementation {
   // Returns whether a checkpoint is due after a run within the epoch.
   bool SaveIsDue() const;
   void TrainBatch(const Batch& batch, const Stop& stop);
+  // Takes the largest reason of all ranks to stop before the first run; kStopWithoutSignal and
+  // signals as StopOfRanks.
+  void AgreeOnStop(int32_t own);
   // Adds what all ranks report of a run.
   void TakeReports(const RunReport& own);
   // Takes over rank 0's times, so that all ranks report, and callbacks see, the same times.
@@ -333,7 +337,7 @@ TrainingResult Trainer::Implementation::RunTogether() {
         options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps;
     return is_over || control_->is_stopped() ? kStopWithoutSignal : 0;
   };
-  agreed_stop_ = MaxOverRanks(ranks_, stop());
+  AgreeOnStop(stop());
   if (options_.compile.tuner != nullptr) PreparePlans();
   TrainingResult result;
   result.finished = TrainEpochs(stop);
@@ -387,6 +391,8 @@ void Trainer::Implementation::PreparePlans() {
 
 void Trainer::Implementation::TakeKernelChoices() {
   KernelTuner& tuner = *options_.compile.tuner;
+  const std::string activity = "the choice of kernels by rank 0";
+  const ActivityScope scope(ranks_, &activity);
   const std::string own = world_.rank == 0 ? PrintKernelChoices(tuner.choices()) : "";
   const std::string chosen = GatherTexts(ranks_, own)[0];
   if (world_.rank == 0) return;
@@ -452,6 +458,12 @@ std::optional<int64_t> Trainer::Implementation::TrainEpoch(const Stop& stop) {
   }
 }
 
+void Trainer::Implementation::AgreeOnStop(int32_t own) {
+  const std::string activity = "the agreement to start";
+  const ActivityScope scope(ranks_, &activity);
+  agreed_stop_ = MaxOverRanks(ranks_, own);
+}
+
 int32_t Trainer::Implementation::StopOfRanks(const Stop& stop) const {
   return ranks_ == nullptr ? stop() : agreed_stop_;
 }
@@ -505,6 +517,8 @@ void Trainer::Implementation::TakeReports(const RunReport& own) {
 
 void Trainer::Implementation::TakeTimes() {
   if (ranks_ == nullptr) return;
+  const std::string activity = "the times for a checkpoint";
+  const ActivityScope scope(ranks_, &activity);
   const std::vector<double> own = {progress_.seconds, progress_.epoch_seconds};
   const std::vector<double> all = GatherNumbers<double>(ranks_, own);
   progress_.seconds = all[0];

@@ -23,7 +23,8 @@ void AddOptions(const TrainerOptions& options, RankFacts* facts) {
                                {"reduction", SumOrderName(ranks.order)},
                                {"bucket_bytes", StrCat(ranks.bucket_bytes)},
                                {"overlap", OverlapName(ranks.overlap)},
-                               {"shard_optimizer", StrCat(ranks.shard_optimizer)}});
+                               {"shard_optimizer", StrCat(ranks.shard_optimizer)},
+                               {"sync_batch_norm", StrCat(ranks.sync_batch_norm)}});
   for (size_t i = 0; i < options.callbacks.size(); ++i) {
     facts->emplace_back(StrCat("callback ", i), options.callbacks[i]->Name());
   }

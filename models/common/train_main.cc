@@ -117,6 +117,10 @@ DEFINE_bool(shard_optimizer, false,
             "With several ranks: each rank keeps the states of the optimizer for its part of the "
             "parameters only, and updates only this part (ZeRO-1). Results and files stay the "
             "same.");
+DEFINE_bool(sync_batch_norm, false,
+            "With several ranks: batch norms take the mean and the variance of the batches of all "
+            "ranks, as if these were one batch, and not each rank those of its own. A resumed "
+            "training then has as many ranks as before.");
 DEFINE_double(collective_timeout, 600,
               "With several ranks: seconds after which a rank that waits for another one ends the "
               "training with an error.");
@@ -198,7 +202,8 @@ const std::map<std::string, std::string> kEarlierSettings = {{"keep_float32", ""
                                                              {"loss_scale", "auto"},
                                                              {"math", "full"},
                                                              {"precision", "float32"},
-                                                             {"precision_level", "parameters"}};
+                                                             {"precision_level", "parameters"},
+                                                             {"sync_batch_norm", "off"}};
 
 // And these, if anything is averaged.
 constexpr const char* kAveragingFlags[] = {"model_average", "average_window", "ema_decay"};
@@ -242,6 +247,9 @@ Settings FixedSettings(const TrainableModel& model, const TrainingTask& task,
     settings.configuration["global_batch"] =
         StrCat(FLAGS_batch_size * sharing.merged_steps * sharing.world.size);
   }
+  // Another number of ranks would make other batches for the norms.
+  settings.configuration["sync_batch_norm"] =
+      FLAGS_sync_batch_norm ? StrCat("over ", sharing.world.size, " ranks") : "off";
   for (const std::string& name : model.fixed_flags) {
     const std::string value = FlagValue(name);
     if (std::optional<training::FileSetting> files = DataContents(value, read)) {
@@ -396,7 +404,8 @@ DataParallelOptions DataParallelFromFlags(const std::shared_ptr<Communicator>& r
       .order = SumOrderFromName(FLAGS_reduction == "auto" ? order : FLAGS_reduction),
       .bucket_bytes = FLAGS_bucket_bytes,
       .overlap = OverlapFromName(FLAGS_overlap),
-      .shard_optimizer = FLAGS_shard_optimizer};
+      .shard_optimizer = FLAGS_shard_optimizer,
+      .sync_batch_norm = FLAGS_sync_batch_norm};
   if (ranks != nullptr && !place.is_cpu()) {
     options.device_communicator = MakeNcclRank(ranks, place, FLAGS_collective_timeout);
   }

@@ -12,7 +12,7 @@ from tests.install.installed import install, installer, read, run, temporary_fol
 import tools.installer.install as install_program
 
 PREFIX = install()
-PUBLIC = ("skiff/skiff.h", "skiff/op.h", "skiff/pass.h", "skiff/data.h", "skiff/onnx.h")
+PUBLIC = ("skiff/skiff.h", "skiff/op.h", "skiff/pass.h", "skiff/ranks.h", "skiff/data.h", "skiff/onnx.h")
 MANIFEST = "share/skiff/manifest"
 # The shared libraries, without versions, that every program in C++ may need.
 OF_CPP = {"ld-linux-x86-64", "libc", "libgcc_s", "libm", "libstdc++"}

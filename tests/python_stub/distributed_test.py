@@ -58,6 +58,7 @@ class Alone(unittest.TestCase):
         main, executor = linear()
         for options, message in (({"reduction": "fast"}, "expected data_parallel=True"),
                                  ({"shard_optimizer": True}, "expected data_parallel=True"),
+                                 ({"sync_batch_norm": True}, "expected data_parallel=True"),
                                  ({"data_parallel": True, "reduction": "slow"}, "expected ranks or fast"),
                                  ({"data_parallel": True, "bucket_bytes": -1}, "bucket_bytes = -1: expected")):
             with self.subTest(options), self.assertRaisesRegex(skiff.InvalidArgumentError, message):

@@ -1,4 +1,4 @@
-"""What a program gets from skiff/skiff.h and skiff/data.h: which names, which headers, with which compilers."""
+"""What a program gets from skiff/skiff.h, skiff/ranks.h and skiff/data.h: which names, which headers, with which compilers."""
 import os
 import re
 import shutil
@@ -10,7 +10,8 @@ from tests.skiff.public_names import Declarations, declarations, names
 
 # In the runfiles layers.txt is a link to the one of the source tree.
 ROOT = os.path.dirname(os.path.realpath("layers.txt"))
-LISTS = {"skiff.h": "tests/skiff/public_names.txt", "data.h": "tests/skiff/public_data_names.txt"}
+LISTS = {"skiff.h": "tests/skiff/public_names.txt", "ranks.h": "tests/skiff/public_ranks_names.txt",
+         "data.h": "tests/skiff/public_data_names.txt"}
 STRICT = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I" + ROOT]
 # Clang 14 and before have no std::source_location.
 CLANGS = range(15, 20)

@@ -3,7 +3,7 @@
 skiff.h only those that skiff.h doesn't give.
 
 usage: public_names.py skiff.h > tests/skiff/public_names.txt, or
-       public_names.py data.h > tests/skiff/public_data_names.txt, in the root of the source tree
+       public_names.py HEADER > tests/skiff/public_NAME_names.txt, in the root of the source tree
 """
 import re
 import subprocess

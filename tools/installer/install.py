@@ -233,7 +233,7 @@ def install(prefix):
         replace(prefix, files, installation["abi_version"])
     headers = sum(name.startswith("include/") for name in files)
     print(f"Skiff {installation['version']} is in {prefix}:")
-    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>; <skiff/op.h> and <skiff/pass.h> for your own operators and passes; <skiff/data.h>; <skiff/onnx.h>")
+    print(f"  include/skiff   {headers} headers; include <skiff/skiff.h>; <skiff/op.h> and <skiff/pass.h> for your own operators and passes; <skiff/ranks.h>; <skiff/data.h>; <skiff/onnx.h>")
     for library in installation["libraries"]:
         for name in (f"{library['name']}.so.{installation['version']}", f"{library['name']}.a"):
             print(f"  lib/{name:<23} {mebibytes(os.path.join(prefix, 'lib', name))}")

@@ -195,7 +195,7 @@ bool OverlapsCollectives(const DataParallelOptions& options, Place place) {
   if (options.communicator == nullptr || options.overlap == Overlap::kOff) return false;
   const World& world = options.communicator->world();
   if (world.size == 1) return false;
-  if (!place.is_cpu()) return options.device_communicator != nullptr;
+  if (!place.is_cpu()) return true;
   const auto cores = static_cast<int32_t>(std::thread::hardware_concurrency());
   return options.overlap == Overlap::kOn || cores / world.local_size >= kFewestCores;
 }

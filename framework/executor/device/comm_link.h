@@ -52,8 +52,7 @@ std::unique_ptr<CommLink> MakeCommLink(DeviceLink* link,
                                        std::shared_ptr<Communicator> of_device = nullptr);
 
 // Returns whether collective instructions on `place` get a stream of their own: not without other
-// ranks, and not if gradients on a device go through the CPU. If the options leave it open, a rank
-// on the CPU needs at least 4 cores for that.
+// ranks. If the options leave it open, a rank on the CPU needs at least 4 cores for that.
 bool OverlapsCollectives(const DataParallelOptions& options, Place place);
 
 }  // namespace skiff

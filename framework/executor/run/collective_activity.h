@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "framework/comm/activity_scope.h"
 #include "framework/comm/communicator.h"
 #include "framework/plan/plan.h"
 
@@ -19,24 +20,11 @@ class CollectiveActivity {
   // Calls work(), and tells that it runs in this step meanwhile.
   template <typename Work>
   void During(uint64_t step, const Work& work) {
-    const Telling telling(&communicator_, TextAt(step));
+    const ActivityScope scope(&communicator_, TextAt(step));
     work();
   }
 
  private:
-  class Telling {
-   public:
-    Telling(Communicator* communicator, const std::string* text) : communicator_(*communicator) {
-      communicator_.set_activity(text);
-    }
-    ~Telling() { communicator_.set_activity(nullptr); }
-    Telling(const Telling&) = delete;
-    Telling& operator=(const Telling&) = delete;
-
-   private:
-    Communicator& communicator_;
-  };
-
   const std::string* TextAt(uint64_t step);
 
   Communicator& communicator_;

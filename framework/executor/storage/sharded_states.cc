@@ -12,6 +12,7 @@
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
+#include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
 #include "framework/op/update_part.h"
 #include "framework/tensor/dims_agree.h"
@@ -105,6 +106,8 @@ void Cut(const ShardedList& list, Scope* scope) {
 // Sets the states of a list in rank 0's `whole`, from the shards of all ranks.
 void Gather(const ShardedList& list, const Tensor& shard, Communicator* communicator,
             Scope* whole) {
+  const std::string activity = StrCat("the gathering of ", list.shard->name);
+  const ActivityScope scope(communicator, &activity);
   const std::vector<int64_t> parts =
       GatherNumbers(communicator, std::span<const int64_t>(list.part));
   if (communicator->world().rank != 0) {

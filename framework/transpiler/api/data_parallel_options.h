@@ -38,7 +38,8 @@ struct DataParallelOptions {
   // Connects the ranks on the CPU. nullptr: the program runs alone. With several ranks, the pass
   // data_parallel runs, which sums gradients over the ranks.
   std::shared_ptr<Communicator> communicator = {};
-  // Connects the devices of the ranks. nullptr: gradients on a device go through the CPU.
+  // Connects the devices of the ranks. Programs that several ranks run on devices need it; those on
+  // the CPU don't use it.
   std::shared_ptr<Communicator> device_communicator = {};
   SumOrder order = SumOrder::kRanks;
   // A bucket is a list of gradients that are summed at once, and has at least so many bytes. 0:

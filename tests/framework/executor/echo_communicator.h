@@ -12,8 +12,10 @@ namespace skiff {
 
 class EchoCommunicator : public Communicator {
  public:
-  EchoCommunicator() : Communicator({.rank = 0, .size = 2}) {}
-  Place place() const override { return Place::Cpu(); }
+  // `place` is where the memory of the messages is said to be. It is memory that the host reaches.
+  explicit EchoCommunicator(Place place = Place::Cpu())
+      : Communicator({.rank = 0, .size = 2}), place_(place) {}
+  Place place() const override { return place_; }
   void Exchange(std::span<const OutMessage> out, std::span<const InMessage> in,
                 DeviceStream*) override {
     for (size_t i = 0; i < in.size(); ++i) {
@@ -24,6 +26,9 @@ class EchoCommunicator : public Communicator {
   void Sum(void*, int64_t, DType, DeviceStream*) override {}
   void Check() override {}
   void Abort(const std::string&) noexcept override {}
+
+ private:
+  const Place place_;
 };
 
 }  // namespace skiff

@@ -21,6 +21,7 @@
 #include "framework/analysis/stream_waits.h"
 #include "framework/analysis/verify_plan.h"
 #include "framework/base/error.h"
+#include "framework/comm/threads_communicator.h"
 #include "framework/executor/executor.h"
 #include "framework/ir/text.h"
 #include "framework/plan/plan_text.h"
@@ -45,13 +46,13 @@ Tensor Row(const std::vector<float>& values) {
 }
 
 CompileOptions OptionsOf(Overlap overlap, ReusePolicy policy = ReusePolicy::kArena) {
-  const auto communicator = std::make_shared<EchoCommunicator>();
   return {
       .memory = {.policy = policy, .poison_dead_memory = true},
       // The passes for ranks would make another program.
       .passes = {.skip = {"data_parallel", "bucket_gradients"}},
-      .data_parallel = {
-          .communicator = communicator, .device_communicator = communicator, .overlap = overlap}};
+      .data_parallel = {.communicator = std::make_shared<EchoCommunicator>(),
+                        .device_communicator = std::make_shared<EchoCommunicator>(EmulatedPlace()),
+                        .overlap = overlap}};
 }
 
 // Collective ops pause for drawn times while it lives.
@@ -395,6 +396,31 @@ TEST_F(OverlappedTraining, AnErrorHasThePlaceOfTheCollectiveOp) {
   tiny::SetOnExchange({});
   program.Run(feeds_, {});
   EXPECT_THAT(Held("v"), ElementsAre(-2, -4, -6, -8));
+}
+
+TEST_F(OverlappedTraining, CommunicatorsOfOtherPlacesOrRanksAreRefused) {
+  const auto of_cpu = std::make_shared<EchoCommunicator>();
+  const auto of_device = std::make_shared<EchoCommunicator>(EmulatedPlace());
+  const auto refusal = [this](Place place, const DataParallelOptions& ranks) {
+    const auto registry = harness::RegistryWithEmulation(registry_);
+    Executor executor(place, nullptr, registry.get());
+    return ErrorText(ErrorCode::kInvalidArgument,
+                     [&] { executor.Compile(Program(), {.data_parallel = ranks}); });
+  };
+  EXPECT_EQ(refusal(Place::Cpu(), {.communicator = of_device}),
+            StrCat("option data_parallel.communicator is of ", EmulatedPlace(),
+                   ", expected a communicator of the CPU"));
+  EXPECT_EQ(refusal(EmulatedPlace(), {.communicator = of_cpu}),
+            StrCat("option data_parallel.device_communicator: there is none for the 2 ranks of a "
+                   "program on ",
+                   EmulatedPlace(), ", expected one (MakeNcclRank makes it)"));
+  EXPECT_EQ(refusal(EmulatedPlace(), {.communicator = of_cpu, .device_communicator = of_cpu}),
+            StrCat("option data_parallel.device_communicator is of cpu, expected one of ",
+                   EmulatedPlace(), ", where the program runs"));
+  EXPECT_EQ(refusal(EmulatedPlace(),
+                    {.communicator = MakeThreadRanks(3)[1], .device_communicator = of_device}),
+            "option data_parallel.device_communicator is of rank 0 of 2, expected rank 1 of 3 as "
+            "in data_parallel.communicator");
 }
 
 // A check of data fails while a collective op still writes a variable.

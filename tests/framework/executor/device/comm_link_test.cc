@@ -247,13 +247,9 @@ TEST(OverlapsCollectives, NeedsSomeCoresForEachRankOnTheCpu) {
   EXPECT_FALSE(OverlapsCollectives(OptionsOf(cores / 4 + 1, Overlap::kAuto), Place::Cpu()));
 }
 
-TEST(OverlapsCollectives, NeedsACommunicatorOfTheDevice) {
-  DataParallelOptions options = OptionsOf(2, Overlap::kAuto);
-  EXPECT_FALSE(OverlapsCollectives(options, EmulatedPlace()));
-  options.device_communicator = options.communicator;
-  EXPECT_TRUE(OverlapsCollectives(options, EmulatedPlace()));
-  options.overlap = Overlap::kOff;
-  EXPECT_FALSE(OverlapsCollectives(options, EmulatedPlace()));
+TEST(OverlapsCollectives, NeedsNoCoresOnADevice) {
+  EXPECT_TRUE(OverlapsCollectives(OptionsOf(2, Overlap::kAuto), EmulatedPlace()));
+  EXPECT_FALSE(OverlapsCollectives(OptionsOf(2, Overlap::kOff), EmulatedPlace()));
 }
 
 }  // namespace
