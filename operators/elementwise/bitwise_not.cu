@@ -1,6 +1,7 @@
 // CUDA kernels of bitwise_not.
 #include <type_traits>
 
+#include "framework/op/registry.h"
 #include "operators/elementwise/kernels/cuda_predicate.cuh"
 
 namespace skiff {

@@ -1,4 +1,5 @@
 // CUDA kernels of increment: one element.
+#include "framework/op/registry.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {

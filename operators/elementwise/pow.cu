@@ -1,6 +1,7 @@
 // CUDA kernels of pow and pow_grad; pow.cc has the formulas.
 #include <cmath>
 
+#include "framework/op/registry.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {

@@ -1,4 +1,5 @@
 // CUDA kernels of scale; scale.cc has the formula.
+#include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_values_kernels.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 

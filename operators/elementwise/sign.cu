@@ -1,4 +1,5 @@
 // CUDA kernels of sign.
+#include "framework/op/registry.h"
 #include "operators/elementwise/kernels/cuda_unary.cuh"
 
 namespace skiff {

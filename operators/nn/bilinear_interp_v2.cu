@@ -10,6 +10,7 @@
 
 #include "framework/base/str_cat.h"
 #include "framework/op/arguments.h"
+#include "framework/op/registry.h"
 #include "operators/common/cuda/cuda_launch.h"
 #include "operators/nn/interpolation/resizing.h"
 #include "operators/nn/kernels/cuda_volume.cuh"
