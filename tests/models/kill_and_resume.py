@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks that a training killed with SIGKILL at random moments and resumed ends like an uninterrupted one.
 
-usage: kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags of the program]
+usage: kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] [--ranks=N] PROGRAM [flags of the program]
 
 Arguments after PROGRAM are passed to the program.
 
@@ -12,6 +12,14 @@ PROGRAM is the train program of a model. It trains to the end once. Then, N time
 --kills times, and resumed until it is done; every run is killed at least once. These must be equal, bit by bit: the
 weights, the inference model of the best epoch, the training log except for times, and what the last checkpoint holds
 besides the weights, such as states of the optimizer and a loss scale with its counters.
+
+With --ranks=N, mpirun starts N ranks, of which a drawn one is killed; the launcher must then end within 30 seconds,
+with a status other than 0. A drawn half of the trainings goes on in a single process, so the flags need a
+--global_batch of N batches. (The one process has sums of gradients in its checkpoints, which then aren't compared.)
+
+    tests/models/kill_and_resume.py --ranks=3 bazel-bin/models/mlp/train --limit_samples=1920 --batch_size=32 \
+        --global_batch=96 --save_every=1 --threads=1
+
 Exit status: 0 if all runs end so; 1 if one doesn't, or the program fails.
 """
 import argparse
@@ -21,10 +29,17 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+
+from mpirun import launcher, variables  # noqa: E402
+
+END_SECONDS = 30  # in which all ranks have ended after one was killed
 
 
 class Failed(Exception):
@@ -70,74 +85,119 @@ def outcome(folder, output):
     return found
 
 
-def train(command, folder, kill_after=None):
-    """Trains in the folder, from its newest checkpoint or anew. The output, or None if it was killed."""
-    arguments = [*command, "--output_dir=" + folder]
-    if saves(folder, "save-"):
-        arguments.append("--resume")
-    else:
-        # A model without a checkpoint, which a kill at the end of the first epoch leaves, would be refused.
-        shutil.rmtree(folder, ignore_errors=True)
-    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True) as process:
+class Training:
+    """A command that trains, alone or as ranks, and is killed."""
+
+    def __init__(self, command, ranks):
+        self.command = command
+        self.ranks = ranks
+        self.slowest_end = 0.0  # seconds from the kill of a rank to the end of all
+
+    def run(self, folder, kill_after=None, ranks=None):
+        """Trains in the folder, from its newest checkpoint or anew. The output, or None if it was killed."""
+        arguments = [*self.command, "--output_dir=" + folder]
+        if saves(folder, "save-"):
+            arguments.append("--resume")
+        else:
+            # A model without a checkpoint, which a kill at the end of the first epoch leaves, would be refused.
+            shutil.rmtree(folder, ignore_errors=True)
+        ranks = self.ranks if ranks is None else ranks
+        if ranks == 0:
+            with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True) as process:
+                return self.end(process, arguments, kill_after, process.kill)
+        with tempfile.TemporaryDirectory() as pids:
+            noted = 'echo $$ > "%s/$OMPI_COMM_WORLD_RANK.new"; mv "%s/$OMPI_COMM_WORLD_RANK"{.new,}; exec "$@"'
+            start = [*launcher(ranks), "bash", "-c", noted % (pids, pids), "bash", *arguments]
+            with subprocess.Popen(start, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, env=variables()) as process:
+                return self.end(process, start, kill_after, lambda: kill_rank(pids, random.randrange(ranks)))
+
+    def end(self, process, arguments, kill_after, kill):
+        """Waits, kills after some seconds, and waits again. The output, or None if it was killed."""
         try:
             output, _ = process.communicate(timeout=kill_after)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return None
-    if process.returncode != 0:
-        raise Failed("%s: exit status %d\n%s" % (" ".join(arguments), process.returncode, output))
-    return output
+            killed = time.monotonic()
+            kill()
+            try:
+                output, _ = process.communicate(timeout=END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise Failed("%s hasn't ended %d s after the kill" % (" ".join(arguments), END_SECONDS)) from None
+            self.slowest_end = max(self.slowest_end, time.monotonic() - killed)
+            # It may have been done just before.
+            if process.returncode != 0:
+                return None
+        if process.returncode != 0:
+            raise Failed("%s: exit status %d\n%s" % (" ".join(arguments), process.returncode, output))
+        return output
+
+    def killed_and_resumed(self, folder, seconds, most_kills):
+        """Trains to the end through kills: its outcome, the checkpoints it was killed after, the saves cut off.
+
+        `seconds` is what an unbroken training takes. One that ends before it was ever killed begins anew, to be killed
+        sooner.
+        """
+        latest, torn = [], 0
+        while True:
+            kill_after = random.uniform(0, seconds) if len(latest) < most_kills else None
+            start = time.time()
+            alone = self.ranks > 0 and latest and random.randrange(2) == 1
+            output = self.run(folder, kill_after, 0 if alone else None)
+            if output is None:
+                complete = saves(folder, "save-")
+                latest.append(complete[-1].rpartition("-")[2] if complete else "none")
+                torn += cut_off_saves(folder, start)
+            elif latest:
+                found = outcome(folder, output)
+                if alone:
+                    found["checkpoint"] = None
+                return found, latest, torn
+            else:
+                shutil.rmtree(folder)
+                seconds /= 2
 
 
-def killed_and_resumed(command, folder, seconds, most_kills):
-    """Trains to the end through kills: its outcome, the checkpoints it was killed after, the saves cut off.
-
-    `seconds` is what an unbroken training takes. One that ends before it was ever killed begins anew, to be killed
-    sooner.
-    """
-    latest, torn = [], 0
-    while True:
-        kill_after = random.uniform(0, seconds) if len(latest) < most_kills else None
-        start = time.time()
-        output = train(command, folder, kill_after)
-        if output is None:
-            complete = saves(folder, "save-")
-            latest.append(complete[-1].rpartition("-")[2] if complete else "none")
-            torn += cut_off_saves(folder, start)
-        elif latest:
-            return outcome(folder, output), latest, torn
-        else:
-            shutil.rmtree(folder)
-            seconds /= 2
+def kill_rank(pids, rank):
+    """Kills the rank, whose process notes its number in the folder when it starts."""
+    path = os.path.join(pids, str(rank))
+    while not os.path.exists(path):
+        time.sleep(0.001)
+    with open(path, encoding="ascii") as stream:
+        pid = int(stream.read())
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] PROGRAM [flags]",
+    parser = argparse.ArgumentParser(usage="kill_and_resume.py [--runs=N] [--seed=N] [--kills=N] [--ranks=N] PROGRAM [flags]",
                                      allow_abbrev=False)
     parser.add_argument("--runs", type=int, default=20, help="trainings that are killed (default 20)")
     parser.add_argument("--seed", type=int, default=7, help="of the moments of the kills (default 7)")
     parser.add_argument("--kills", type=int, default=3, help="most kills of a training (default 3)")
+    parser.add_argument("--ranks", type=int, default=0, help="that mpirun starts; 0: the program alone (default)")
     parser.add_argument("program")
     parser.add_argument("flags", nargs=argparse.REMAINDER, help="of the program")
     options = parser.parse_args()
-    if options.runs < 1 or options.kills < 1:
-        parser.error("expected at least one run and one kill")
+    if options.runs < 1 or options.kills < 1 or options.ranks < 0:
+        parser.error("expected at least one run and one kill, and no negative number of ranks")
     random.seed(options.seed)
-    command = [os.path.abspath(options.program), *options.flags]
+    training = Training([os.path.abspath(options.program), *options.flags], options.ranks)
     different = kills = torn = 0
     with tempfile.TemporaryDirectory(prefix="kill_and_resume-") as folder:
         path = os.path.join(folder, "unbroken")
         start = time.monotonic()
-        wanted = outcome(path, train(command, path))
+        wanted = outcome(path, training.run(path))
         seconds = time.monotonic() - start
         print("unbroken: weights %s, %.1f s" % (wanted["weights"], seconds))
         print("run  kills  cut-off saves  weights           equal  step of the newest checkpoint at each kill", flush=True)
         for run in range(1, options.runs + 1):
             path = os.path.join(folder, str(run))
-            found, latest, cut_off = killed_and_resumed(command, path, seconds, random.randint(1, options.kills))
-            wrong = [what for what, value in wanted.items() if found[what] != value]
+            found, latest, cut_off = training.killed_and_resumed(path, seconds, random.randint(1, options.kills))
+            wrong = [what for what, value in wanted.items() if found[what] not in (value, None)]
             print("%3d  %5d  %13d  %s  %-5s  %s" % (run, len(latest), cut_off, found["weights"],
                                                     "no: " + ", ".join(wrong) if wrong else "yes", " ".join(latest)),
                   flush=True)
@@ -147,6 +207,8 @@ def main():
             shutil.rmtree(path)
     print("%d of %d runs ended as the unbroken one; %d kills, %d saves cut off" % (options.runs - different, options.runs,
                                                                                  kills, torn))
+    if options.ranks > 0:
+        print("after a kill, all ranks ended within %.1f s" % training.slowest_end)
     return 1 if different else 0
 
 

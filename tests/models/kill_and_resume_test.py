@@ -123,9 +123,9 @@ class CutOffSaves(unittest.TestCase):
 
         steps = iter([killed_while_saving, killed_before_its_first_save, killed_while_saving, lambda *_: "the output"])
         with tempfile.TemporaryDirectory() as folder, \
-             mock.patch.object(script, "train", lambda *arguments: next(steps)(*arguments)), \
+             mock.patch.object(script.Training, "run", lambda *arguments: next(steps)(*arguments)), \
              mock.patch.object(script, "outcome", lambda folder, output: output):
-            self.assertEqual(script.killed_and_resumed(["program"], folder, 1, 3),
+            self.assertEqual(script.Training(["program"], 0).killed_and_resumed(folder, 1, 3),
                              ("the output", ["4", "4", "4"], 2))
 
 

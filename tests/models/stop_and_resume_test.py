@@ -42,7 +42,7 @@ class StopAndResume(unittest.TestCase):
     def test_the_command_that_is_named_leads_to_the_end_of_the_unbroken_one(self):
         with tempfile.TemporaryDirectory() as folder:
             unbroken, broken = os.path.join(folder, "unbroken"), os.path.join(folder, "bro ken")
-            wanted = script.outcome(unbroken, script.train([PROGRAM, *FLAGS], unbroken))
+            wanted = script.outcome(unbroken, script.Training([PROGRAM, *FLAGS], 0).run(unbroken))
             flags = [*FLAGS, "--stop_after", "100000", "--output_dir", broken]
             for number in (signal.SIGINT, signal.SIGTERM):
                 status, output = stopped(number, flags)

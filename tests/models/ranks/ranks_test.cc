@@ -2,12 +2,22 @@
 // gradient_merge is the number of ranks: parameters, states of the optimizer, averages, running
 // statistics, counters.
 //
+// Where each rank merges steps, too, each adds up its own gradients first: its ranks have the bits
+// of ranks with no other option, and are close to the one process.
+//
 // All pairs of settings occur (model, ranks, buckets, flat lists, optimizer, precision, clipping,
-// averages, shards of states), not all combinations.
+// averages, shards of states, overlap, merged steps), not all combinations. All combinations, in
+// some minutes:
+//
+//   bazel test //tests/models/ranks:ranks_test --config=opt --test_env=SKIFF_ALL_SETTINGS=1
+//       --test_timeout=3600
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -48,6 +58,8 @@ struct Setting {
   float clip_norm = 0;
   training::AveragingKind averaging = training::AveragingKind::kNone;
   bool shards_optimizer = false;
+  Overlap overlap = Overlap::kOff;
+  int64_t merged_steps = 1;  // of each rank
 
   OptimizationOptions Optimization(int64_t merge) const {
     OptimizationOptions options = {.optimizer = optimizer,
@@ -145,37 +157,80 @@ std::vector<std::string> Differences(const Scope& one, const Scope& rank, bool m
   return different;
 }
 
+// Returns the variables that aren't equal up to rounding.
+std::vector<std::string> LargeDifferences(const Scope& one, const Scope& rank) {
+  constexpr double kMost = 1e-3;  // of the largest element
+  std::vector<std::string> different;
+  for (const std::string& name : one.Names()) {
+    if (IsOfRound(name)) continue;
+    const std::vector<double> expected = harness::ToArray(one.Get(name)).values;
+    const std::vector<double> found = harness::ToArray(rank.Get(name)).values;
+    double largest = 1e-6;
+    for (const double value : expected) largest = std::max(largest, std::abs(value));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (std::abs(found[i] - expected[i]) > kMost * largest) {
+        different.push_back(name);
+        break;
+      }
+    }
+  }
+  return different;
+}
+
+// Trains the model by ranks, as the setting says. Calls visit(rank, scope) for each rank in the
+// end; rank 0's scope has whole states.
+template <typename Visit>
+void TrainByRanks(const RankModel& model, const Setting& setting,
+                  const std::vector<FeedList>& batches, const Visit& visit) {
+  const auto communicators = MakeThreadRanks(setting.ranks, {.seed = 5});
+  InThreads(setting.ranks, [&](int32_t rank) {
+    const auto r = static_cast<size_t>(rank);
+    const TrainingProgram program = model.program(setting.Optimization(setting.merged_steps));
+    try {
+      Training training(program, {.passes = {.also = setting.passes},
+                                  .data_parallel = {.communicator = communicators[r],
+                                                    .bucket_bytes = setting.bucket_bytes,
+                                                    .overlap = setting.overlap,
+                                                    .shard_optimizer = setting.shards_optimizer}});
+      training.Run(batches, r, communicators.size());
+      visit(rank, training.GatherScope());
+    } catch (const Error& error) {
+      communicators[r]->Abort(error.what());
+      throw;
+    }
+  });
+}
+
 class Ranks : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(Ranks, EndWithTheBitsOfOneProcess) {
   const Setting& setting = GetParam();
   const harness::ThreadCount one_thread(1);
   const RankModel model = MakeRankModel(setting.model);
-  const std::vector<FeedList> batches = MicroBatches(model, kUpdates * setting.ranks);
+  const int64_t merged = setting.merged_steps * setting.ranks;
+  const std::vector<FeedList> batches = MicroBatches(model, kUpdates * merged);
 
-  const TrainingProgram merging = model.program(setting.Optimization(setting.ranks));
+  const TrainingProgram merging = model.program(setting.Optimization(merged));
   Training one(merging, {.passes = {.also = setting.passes}});
   one.Run(batches, 0, 1);
+  std::unique_ptr<Scope> plain;
+  if (setting.merged_steps > 1) {
+    Setting without = setting;
+    without.passes.clear();
+    without.bucket_bytes = 0;
+    without.overlap = Overlap::kOff;
+    without.shards_optimizer = false;
+    TrainByRanks(model, without, batches, [&](int32_t rank, std::unique_ptr<Scope> scope) {
+      if (rank == 0) plain = std::move(scope);
+    });
+    EXPECT_THAT(LargeDifferences(one.scope(), *plain), IsEmpty());
+  }
+  const Scope& expected = plain == nullptr ? one.scope() : *plain;
 
-  const auto communicators = MakeThreadRanks(setting.ranks, {.seed = 5});
-  std::vector<std::unique_ptr<Training>> ranks(communicators.size());
-  std::vector<std::vector<std::string>> differences(communicators.size());
-  InThreads(setting.ranks, [&](int32_t rank) {
-    const auto r = static_cast<size_t>(rank);
-    const TrainingProgram program = model.program(setting.Optimization(1));
-    const CompileOptions options = {.passes = {.also = setting.passes},
-                                    .data_parallel = {.communicator = communicators[r],
-                                                      .bucket_bytes = setting.bucket_bytes,
-                                                      .shard_optimizer = setting.shards_optimizer}};
-    try {
-      Training training(program, options);
-      training.Run(batches, r, communicators.size());
-      differences[r] =
-          Differences(one.scope(), *training.GatherScope(), setting.shards_optimizer && rank != 0);
-    } catch (const Error& error) {
-      communicators[r]->Abort(error.what());
-      throw;
-    }
+  std::vector<std::vector<std::string>> differences(static_cast<size_t>(setting.ranks));
+  TrainByRanks(model, setting, batches, [&](int32_t rank, const std::unique_ptr<Scope>& scope) {
+    differences[static_cast<size_t>(rank)] =
+        Differences(expected, *scope, setting.shards_optimizer && rank != 0);
   });
   EXPECT_THAT(differences, ::testing::Each(IsEmpty()));
 }
@@ -274,90 +329,156 @@ constexpr auto kWindow = training::AveragingKind::kWindow;
 const std::vector<std::string> kFlat = {"fuse_optimizer", "flatten_parameters"};
 const std::vector<std::string> kMerged = {"merge_optimizer"};
 
+// A few settings in which all pairs occur.
+std::vector<Setting> Pairs() {
+  return {
+      Setting{.model = "mlp", .ranks = 3, .passes = kFlat, .optimizer = "adam", .clip_norm = 0.1f},
+      Setting{.model = "mlp", .ranks = 2, .bucket_bytes = 1024, .averaging = kEma},
+      Setting{.model = "mlp", .ranks = 4, .passes = kMerged, .optimizer = "lars_momentum"},
+      Setting{.model = "lenet",
+              .ranks = 4,
+              .passes = kFlat,
+              .bucket_bytes = 1024,
+              .averaging = kWindow},
+      Setting{.model = "lenet", .ranks = 2, .optimizer = "lamb", .precision = DType::kBFloat16},
+      Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .averaging = kEma},
+      Setting{.model = "resnet20",
+              .ranks = 3,
+              .bucket_bytes = 1024,
+              .optimizer = "adamw",
+              .precision = DType::kBFloat16,
+              .clip_norm = 1},
+      Setting{.model = "vgg11", .ranks = 2, .passes = kMerged, .clip_norm = 1},
+      Setting{.model = "ernie",
+              .ranks = 2,
+              .passes = kFlat,
+              .bucket_bytes = 1024,
+              .optimizer = "adamw",
+              .precision = DType::kBFloat16,
+              .clip_norm = 1},
+      Setting{.model = "ernie", .ranks = 3, .optimizer = "adam", .averaging = kEma},
+      Setting{.model = "ernie",
+              .ranks = 4,
+              .passes = kFlat,
+              .optimizer = "lamb",
+              .precision = DType::kFloat16},
+      Setting{.model = "text_classifier", .ranks = 3, .passes = kFlat, .optimizer = "adam"},
+      Setting{.model = "text_classifier", .ranks = 4, .bucket_bytes = 1024, .clip_norm = 0.5f},
+      Setting{.model = "char_rnn",
+              .ranks = 2,
+              .bucket_bytes = 1024,
+              .optimizer = "adam",
+              .clip_norm = 1},
+      Setting{.model = "char_rnn", .ranks = 3, .passes = kFlat, .precision = DType::kBFloat16},
+      Setting{.model = "seq2seq", .ranks = 2, .passes = kFlat, .optimizer = "adam", .clip_norm = 1},
+      Setting{.model = "seq2seq", .ranks = 4, .optimizer = "sgd", .averaging = kWindow},
+      Setting{.model = "words", .ranks = 2, .optimizer = "adam"},
+      Setting{.model = "words",
+              .ranks = 4,
+              .passes = kFlat,
+              .bucket_bytes = 1024,
+              .optimizer = "adagrad"},
+      Setting{.model = "words", .ranks = 3, .optimizer = "ftrl", .clip_norm = 0.1f},
+      Setting{.model = "mlp",
+              .ranks = 3,
+              .bucket_bytes = 1024,
+              .optimizer = "adam",
+              .shards_optimizer = true},
+      Setting{.model = "lenet",
+              .ranks = 4,
+              .optimizer = "lars_momentum",
+              .averaging = kWindow,
+              .shards_optimizer = true},
+      Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .shards_optimizer = true},
+      Setting{.model = "ernie",
+              .ranks = 2,
+              .passes = kFlat,
+              .optimizer = "adamw",
+              .precision = DType::kBFloat16,
+              .clip_norm = 1,
+              .shards_optimizer = true},
+      Setting{.model = "ernie",
+              .ranks = 3,
+              .bucket_bytes = 1024,
+              .optimizer = "lamb",
+              .precision = DType::kFloat16,
+              .averaging = kEma,
+              .shards_optimizer = true},
+      Setting{.model = "seq2seq",
+              .ranks = 3,
+              .optimizer = "rmsprop",
+              .clip_norm = 1,
+              .averaging = kEma,
+              .shards_optimizer = true},
+      Setting{.model = "words", .ranks = 2, .optimizer = "adagrad", .shards_optimizer = true},
+      Setting{.model = "resnet20",
+              .ranks = 3,
+              .bucket_bytes = 1024,
+              .overlap = Overlap::kOn,
+              .merged_steps = 2},
+      Setting{.model = "ernie",
+              .ranks = 2,
+              .passes = kFlat,
+              .optimizer = "adamw",
+              .precision = DType::kBFloat16,
+              .clip_norm = 1,
+              .overlap = Overlap::kOn},
+      Setting{.model = "seq2seq",
+              .ranks = 4,
+              .bucket_bytes = 1024,
+              .optimizer = "adam",
+              .shards_optimizer = true,
+              .overlap = Overlap::kOn},
+      Setting{.model = "words",
+              .ranks = 3,
+              .optimizer = "adam",
+              .averaging = kEma,
+              .overlap = Overlap::kOn},
+      Setting{.model = "mlp",
+              .ranks = 2,
+              .passes = kFlat,
+              .optimizer = "adam",
+              .clip_norm = 0.1f,
+              .shards_optimizer = true,
+              .merged_steps = 3}};
+}
+
+// All combinations of what a user chooses. The optimizer is momentum: adam would make large numbers
+// of gradients that are zero up to rounding.
+std::vector<Setting> Combinations() {
+  std::vector<Setting> all = {Setting()};
+  const auto vary = [&all](const auto& values, const auto& set) {
+    std::vector<Setting> varied;
+    for (const Setting& setting : all) {
+      for (const auto& value : values) set(value, &varied.emplace_back(setting));
+    }
+    all = std::move(varied);
+  };
+  const std::string kModels[] = {"mlp",      "lenet",   "resnet20",        "vgg11", "ernie",
+                                 "char_rnn", "seq2seq", "text_classifier", "words"};
+  const bool kBoth[] = {false, true};
+  vary(kModels, [](const std::string& model, Setting* to) { to->model = model; });
+  vary(std::vector<int32_t>{2, 3, 4}, [](int32_t ranks, Setting* to) { to->ranks = ranks; });
+  vary(kBoth, [](bool is_small, Setting* to) {
+    if (is_small) to->bucket_bytes = 1024;
+  });
+  vary(kBoth, [](bool is_flat, Setting* to) {
+    if (is_flat) to->passes = kFlat;
+  });
+  vary(kBoth, [](bool shards, Setting* to) { to->shards_optimizer = shards; });
+  vary(kBoth, [](bool is_half, Setting* to) {
+    if (is_half) to->precision = DType::kBFloat16;
+  });
+  vary(kBoth, [](bool clips, Setting* to) { to->clip_norm = clips ? 0.5f : 0; });
+  vary(kBoth, [](bool merges, Setting* to) { to->merged_steps = merges ? 2 : 1; });
+  vary(kBoth,
+       [](bool overlaps, Setting* to) { to->overlap = overlaps ? Overlap::kOn : Overlap::kOff; });
+  return all;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Settings, Ranks,
-    ::testing::Values(
-        Setting{
-            .model = "mlp", .ranks = 3, .passes = kFlat, .optimizer = "adam", .clip_norm = 0.1f},
-        Setting{.model = "mlp", .ranks = 2, .bucket_bytes = 1024, .averaging = kEma},
-        Setting{.model = "mlp", .ranks = 4, .passes = kMerged, .optimizer = "lars_momentum"},
-        Setting{.model = "lenet",
-                .ranks = 4,
-                .passes = kFlat,
-                .bucket_bytes = 1024,
-                .averaging = kWindow},
-        Setting{.model = "lenet", .ranks = 2, .optimizer = "lamb", .precision = DType::kBFloat16},
-        Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .averaging = kEma},
-        Setting{.model = "resnet20",
-                .ranks = 3,
-                .bucket_bytes = 1024,
-                .optimizer = "adamw",
-                .precision = DType::kBFloat16,
-                .clip_norm = 1},
-        Setting{.model = "vgg11", .ranks = 2, .passes = kMerged, .clip_norm = 1},
-        Setting{.model = "ernie",
-                .ranks = 2,
-                .passes = kFlat,
-                .bucket_bytes = 1024,
-                .optimizer = "adamw",
-                .precision = DType::kBFloat16,
-                .clip_norm = 1},
-        Setting{.model = "ernie", .ranks = 3, .optimizer = "adam", .averaging = kEma},
-        Setting{.model = "ernie",
-                .ranks = 4,
-                .passes = kFlat,
-                .optimizer = "lamb",
-                .precision = DType::kFloat16},
-        Setting{.model = "text_classifier", .ranks = 3, .passes = kFlat, .optimizer = "adam"},
-        Setting{.model = "text_classifier", .ranks = 4, .bucket_bytes = 1024, .clip_norm = 0.5f},
-        Setting{.model = "char_rnn",
-                .ranks = 2,
-                .bucket_bytes = 1024,
-                .optimizer = "adam",
-                .clip_norm = 1},
-        Setting{.model = "char_rnn", .ranks = 3, .passes = kFlat, .precision = DType::kBFloat16},
-        Setting{
-            .model = "seq2seq", .ranks = 2, .passes = kFlat, .optimizer = "adam", .clip_norm = 1},
-        Setting{.model = "seq2seq", .ranks = 4, .optimizer = "sgd", .averaging = kWindow},
-        Setting{.model = "words", .ranks = 2, .optimizer = "adam"},
-        Setting{.model = "words",
-                .ranks = 4,
-                .passes = kFlat,
-                .bucket_bytes = 1024,
-                .optimizer = "adagrad"},
-        Setting{.model = "words", .ranks = 3, .optimizer = "ftrl", .clip_norm = 0.1f},
-        Setting{.model = "mlp",
-                .ranks = 3,
-                .bucket_bytes = 1024,
-                .optimizer = "adam",
-                .shards_optimizer = true},
-        Setting{.model = "lenet",
-                .ranks = 4,
-                .optimizer = "lars_momentum",
-                .averaging = kWindow,
-                .shards_optimizer = true},
-        Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .shards_optimizer = true},
-        Setting{.model = "ernie",
-                .ranks = 2,
-                .passes = kFlat,
-                .optimizer = "adamw",
-                .precision = DType::kBFloat16,
-                .clip_norm = 1,
-                .shards_optimizer = true},
-        Setting{.model = "ernie",
-                .ranks = 3,
-                .bucket_bytes = 1024,
-                .optimizer = "lamb",
-                .precision = DType::kFloat16,
-                .averaging = kEma,
-                .shards_optimizer = true},
-        Setting{.model = "seq2seq",
-                .ranks = 3,
-                .optimizer = "rmsprop",
-                .clip_norm = 1,
-                .averaging = kEma,
-                .shards_optimizer = true},
-        Setting{.model = "words", .ranks = 2, .optimizer = "adagrad", .shards_optimizer = true}),
+    ::testing::ValuesIn(std::getenv("SKIFF_ALL_SETTINGS") == nullptr ? Pairs() : Combinations()),
     [](const auto& info) { return StrCat(info.param.model, "_", info.index); });
 
 }  // namespace
