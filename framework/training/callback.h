@@ -43,8 +43,8 @@ class TrainingControl {
   // Gives the training's learning rate another value. Throws what training::SetLearningRate throws.
   void SetLearningRate(double rate) const;
   // Has the training save a checkpoint and end before its next step, or, of several ranks, as soon
-  // as a checkpoint can be made (trainer.h). Run then returns with
-  // finished = false, unless the last epoch is over. Resume goes on behind the last step.
+  // as a checkpoint can be made (trainer.h); one rank that calls it is enough. Run then returns
+  // with finished = false, unless the last epoch is over. Resume goes on behind the last step.
   void Stop() { is_stopped_ = true; }
 
   bool is_stopped() const { return is_stopped_; }
@@ -55,6 +55,11 @@ class TrainingControl {
   bool is_stopped_ = false;
 };
 
+// Of several ranks, each has callbacks of its own, which must change the training alike: only
+// OnStep has other numbers on each rank. The trainer compares weights, learning rates and
+// callbacks' states before each checkpoint, and throws an AgreedError (rank_agreement.h) if a rank
+// has others.
+//
 // What a callback throws comes out of Trainer::Run. The newest checkpoint then stays the newest,
 // and Resume repeats the steps since. Callbacks are called in the thread of the trainer.
 class Callback {

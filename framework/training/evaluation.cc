@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "framework/base/error.h"
-#include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
 
 namespace skiff::training {
@@ -104,8 +103,6 @@ MetricValues Evaluate(const TrainingMetrics& metrics, Reader* reader, BoundFeeds
   CheckMergeable(metrics, *reader);
   std::vector<Values> batches = RunBatches(metrics, reader, program);
   if (ranks == nullptr) return Results(metrics, batches);
-  const std::string activity = "the exchange of validation results";
-  const ActivityScope scope(ranks, &activity);
   if (reader->ranks() == 1) return OfRank0(ranks, Results(metrics, batches));
   batches = BatchesOfAll(ranks, batches, metrics.all().size());
   MergeStreams(ranks, metrics);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -84,7 +86,7 @@ std::string FirstDifference(const std::string& rank, const RankFacts& facts,
 
 void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts) {
   if (communicator == nullptr) return;
-  const std::string activity = StrCat("the comparison of ", facts.front().first);
+  const std::string activity = "the comparison of the ranks";
   const ActivityScope scope(communicator, &activity);
   const std::string packed = Packed(facts);
   const std::vector<uint64_t> hashes = GatherNumbers<uint64_t>(
@@ -109,6 +111,10 @@ void DoOnRanks(Communicator* communicator, const std::function<void()>& work) {
     work();
   } catch (const Error& thrown) {
     error = thrown;
+  } catch (const std::bad_alloc&) {
+    error = Error(ErrorCode::kResourceExhausted, "out of memory");
+  } catch (const std::exception& thrown) {
+    error = Error(ErrorCode::kFailedPrecondition, thrown.what());
   }
   const std::string activity = "the agreement that all ranks go on";
   const ActivityScope scope(communicator, &activity);

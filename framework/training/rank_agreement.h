@@ -27,10 +27,11 @@ using RankFacts = std::vector<std::pair<std::string, std::string>>;
 // Does nothing for nullptr. All ranks call it; throws what Exchange throws.
 void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts);
 
-// Does the work. Returns if no rank's work throws an Error. Otherwise throws an AgreedError with
-// the code and the message of the first rank whose work does, behind the text of that rank, unless
-// all ranks have the same message. For nullptr it only does the work. All ranks call it; throws
-// what Exchange throws.
+// Does the work. Returns if no rank's work throws. Otherwise throws an AgreedError with the code
+// and the message of the first rank whose work does, behind the text of that rank, unless all ranks
+// have the same message. The code of an exception that isn't an Error is kResourceExhausted for
+// std::bad_alloc, otherwise kFailedPrecondition. For nullptr it only does the work. All ranks call
+// it; throws what Exchange throws.
 void DoOnRanks(Communicator* communicator, const std::function<void()>& work);
 
 // Ends the other ranks after a failure of this rank (Communicator::Abort), unless the failure is

@@ -1,9 +1,7 @@
 #include "framework/training/run_report.h"
 
 #include <span>
-#include <string>
 
-#include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
 
 namespace skiff::training {
@@ -33,8 +31,6 @@ RunReport ReportOf(std::span<const double> numbers) {
 
 std::vector<RunReport> GatherReports(Communicator* ranks, const RunReport& own) {
   if (ranks == nullptr) return {own};
-  const std::string activity = "the reports of a step";
-  const ActivityScope scope(ranks, &activity);
   const std::vector<double> numbers = Numbers(own);
   const std::vector<double> all = GatherNumbers<double>(ranks, std::span<const double>(numbers));
   std::vector<RunReport> reports;

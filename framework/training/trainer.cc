@@ -90,6 +90,8 @@ class Trainer::Implementation {
   void CheckDirectory() const;
   // Takes the output directory, on the rank that writes: its lock, and the log.
   void TakeDirectory();
+  // Checks that all ranks begin the same training.
+  void CompareRanks() const;
   TrainingResult RunTogether();
   // Makes the plans of all batches.
   void PreparePlans();
@@ -111,18 +113,19 @@ class Trainer::Implementation {
   // Returns whether a checkpoint is due after a run within the epoch.
   bool SaveIsDue() const;
   void TrainBatch(const Batch& batch, const Stop& stop);
-  // Takes the largest reason of all ranks to stop before the first run; kStopWithoutSignal and
-  // signals as StopOfRanks.
-  void AgreeOnStop(int32_t own);
+  // Asks all ranks whether they want to stop, for StopOfRanks.
+  void AgreeOnStop(const Stop& stop);
   // Adds what all ranks report of a run.
   void TakeReports(const RunReport& own);
   // Takes over rank 0's times, so that all ranks report, and callbacks see, the same times.
   void TakeTimes();
   void ReportToCallbacks(const MetricValues& metrics, bool is_averaged);
   // `taken`: as TrainEpoch returns it.
-  void EndEpoch(int64_t taken);
+  void EndEpoch(int64_t taken, const Stop& stop);
   void WriteEpoch(const TrainingRecord& record);
   void KeepIfBest(int64_t epoch, double value);
+  // Checks that all ranks have the weights and the callbacks' states that rank 0 is about to save.
+  void CheckSameState() const;
   void Save();
   void ReportNotRemoved(const SavedCheckpoint& saved);
 
@@ -295,18 +298,21 @@ void Trainer::Implementation::CheckDirectory() const {
   if (world_.rank == 0) directory_.CheckInPlace(*lock_);
 }
 
-TrainingResult Trainer::Implementation::Run() {
+void Trainer::Implementation::CompareRanks() const {
+  if (ranks_ == nullptr) return;
   RankFacts facts = {{"the call", "Run"}};
-  if (ranks_ != nullptr) {
-    const RankFacts own = FactsOf(*program_, options_, progress_, compiled_.scope());
-    facts.insert(facts.end(), own.begin(), own.end());
-  }
+  const RankFacts own = FactsOf(*program_, *validation_, options_, progress_, compiled_.scope());
+  facts.insert(facts.end(), own.begin(), own.end());
   CheckEqualOnRanks(ranks_, facts);
+}
+
+TrainingResult Trainer::Implementation::Run() {
   const auto release = [this] {
     log_.reset();
     lock_.reset();
   };
   try {
+    CompareRanks();
     DoOnRanks(ranks_, [this] { TakeDirectory(); });
     TrainingResult result = RunTogether();
     release();
@@ -316,11 +322,11 @@ TrainingResult Trainer::Implementation::Run() {
     throw;
   } catch (const std::exception& error) {
     release();
-    AbortRanks(ranks_, StrCat("step ", progress_.step, ": ", error.what()));
+    AbortRanks(ranks_, StrCat("after step ", progress_.step, ": ", error.what()));
     throw;
   } catch (...) {
     release();
-    AbortRanks(ranks_, StrCat("step ", progress_.step, ": an exception of an unknown type"));
+    AbortRanks(ranks_, StrCat("after step ", progress_.step, ": an exception of an unknown type"));
     throw;
   }
 }
@@ -337,7 +343,7 @@ TrainingResult Trainer::Implementation::RunTogether() {
         options_.stop_after_steps > 0 && progress_.step >= options_.stop_after_steps;
     return is_over || control_->is_stopped() ? kStopWithoutSignal : 0;
   };
-  AgreeOnStop(stop());
+  AgreeOnStop(stop);
   if (options_.compile.tuner != nullptr) PreparePlans();
   TrainingResult result;
   result.finished = TrainEpochs(stop);
@@ -420,7 +426,7 @@ bool Trainer::Implementation::TrainEpochs(const Stop& stop) {
       return StoppedEarly();
     }
     // The epoch ends with a checkpoint, so a stop between epochs loses nothing.
-    EndEpoch(*taken);
+    EndEpoch(*taken, stop);
   }
   // The training ends within a round, which makes no update: nothing goes on from its gradients.
   if (save_waits_) Save();
@@ -450,7 +456,8 @@ std::optional<int64_t> Trainer::Implementation::TrainEpoch(const Stop& stop) {
     const double seconds = SteadySeconds() - start;
     progress_.seconds += seconds;
     progress_.epoch_seconds += seconds;
-    bar.Update(progress_.batch, metrics().Text(metrics().Means(progress_.sums)));
+    bar.Update(progress_.batch - batch.from_next_epoch,
+               metrics().Text(metrics().Means(progress_.sums)));
     // The reader is in the next epoch, but the epoch isn't over yet: no checkpoint says so.
     if (batch.from_next_epoch > 0) return batch.from_next_epoch;
     if (SaveIsDue()) save_waits_ = true;
@@ -458,10 +465,11 @@ std::optional<int64_t> Trainer::Implementation::TrainEpoch(const Stop& stop) {
   }
 }
 
-void Trainer::Implementation::AgreeOnStop(int32_t own) {
-  const std::string activity = "the agreement to start";
+void Trainer::Implementation::AgreeOnStop(const Stop& stop) {
+  if (ranks_ == nullptr) return;
+  const std::string activity = StrCat("the agreement to go on after step ", progress_.step);
   const ActivityScope scope(ranks_, &activity);
-  agreed_stop_ = MaxOverRanks(ranks_, own);
+  agreed_stop_ = MaxOverRanks(ranks_, stop());
 }
 
 int32_t Trainer::Implementation::StopOfRanks(const Stop& stop) const {
@@ -497,7 +505,7 @@ void Trainer::Implementation::TrainBatch(const Batch& batch, const Stop& stop) {
   // The state after this batch, though the reader may have read ahead.
   progress_.reader = train_->state();
   const StepReport report = {.epoch = progress_.epoch + 1,
-                             .batch = progress_.batch,
+                             .batch = progress_.batch - batch.from_next_epoch,
                              .step = progress_.step,
                              .samples = batch.samples,
                              .learning_rate = progress_.learning_rate,
@@ -507,6 +515,8 @@ void Trainer::Implementation::TrainBatch(const Batch& batch, const Stop& stop) {
 }
 
 void Trainer::Implementation::TakeReports(const RunReport& own) {
+  const std::string activity = StrCat("the reports of step ", progress_.step);
+  const ActivityScope scope(ranks_, &activity);
   agreed_stop_ = 0;
   for (const RunReport& report : GatherReports(ranks_, own)) {
     metrics().Add(report.values, &progress_.sums);
@@ -517,7 +527,7 @@ void Trainer::Implementation::TakeReports(const RunReport& own) {
 
 void Trainer::Implementation::TakeTimes() {
   if (ranks_ == nullptr) return;
-  const std::string activity = "the times for a checkpoint";
+  const std::string activity = StrCat("the end of epoch ", progress_.epoch + 1);
   const ActivityScope scope(ranks_, &activity);
   const std::vector<double> own = {progress_.seconds, progress_.epoch_seconds};
   const std::vector<double> all = GatherNumbers<double>(ranks_, own);
@@ -533,7 +543,7 @@ void Trainer::Implementation::ReportToCallbacks(const MetricValues& metrics, boo
   for (const auto& callback : options_.callbacks) callback->OnEvaluation(report, &*control_);
 }
 
-void Trainer::Implementation::EndEpoch(int64_t taken) {
+void Trainer::Implementation::EndEpoch(int64_t taken, const Stop& stop) {
   CheckDirectory();
   const double start = SteadySeconds();
   const MetricValues validation = Evaluate();
@@ -562,6 +572,7 @@ void Trainer::Implementation::EndEpoch(int64_t taken) {
   KeepIfBest(record.epoch, deciding.contains(name) ? deciding.at(name) : NAN);
   for (const auto& callback : options_.callbacks) callback->OnEpoch(record, &*control_);
   progress_.EndEpoch(taken);
+  AgreeOnStop(stop);
   save_waits_ = true;
   if (MaySave()) Save();
 }
@@ -579,7 +590,11 @@ void Trainer::Implementation::KeepIfBest(int64_t epoch, double value) {
   model_.Save(directory_.model(), compiled_.scope());
 }
 
-MetricValues Trainer::Implementation::Evaluate() { return compiled_.Evaluate(validation_, ranks_); }
+MetricValues Trainer::Implementation::Evaluate() {
+  const std::string activity = StrCat("the validation after step ", progress_.step);
+  const ActivityScope scope(ranks_, &activity);
+  return compiled_.Evaluate(validation_, ranks_);
+}
 
 MetricValues Trainer::Implementation::EvaluateAveraged() {
   if (!compiled_.is_averaged() || progress_.step == 0) return {};
@@ -593,8 +608,21 @@ std::unique_ptr<ReplacedValues> Trainer::Implementation::ApplyAverages() {
 
 std::string Trainer::Implementation::WeightsHash() const { return compiled_.WeightsHash(); }
 
+void Trainer::Implementation::CheckSameState() const {
+  if (ranks_ == nullptr) return;
+  RankFacts facts = {{"the learning rate", StrCat(progress_.learning_rate)},
+                     {"the hash of the weights", WeightsHash()}};
+  for (const auto& callback : options_.callbacks) {
+    for (const auto& [name, value] : callback->State()) {
+      facts.emplace_back(StrCat("the state of ", callback->Name(), ", ", name), value);
+    }
+  }
+  CheckEqualOnRanks(ranks_, facts);
+}
+
 void Trainer::Implementation::Save() {
   save_waits_ = false;
+  CheckSameState();
   const std::unique_ptr<Scope> whole = compiled_.GatherScope();
   if (world_.rank != 0) return;
   CheckDirectory();

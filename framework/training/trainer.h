@@ -30,6 +30,8 @@
 //   reads the batches. Callbacks are called on each rank, OnStep with the metrics of the rank's own
 //   batch.
 // - Stop: a signal or a callback on one rank stops all ranks after the same run.
+// - Callbacks change the training of all ranks alike (callback.h): each checkpoint begins with a
+//   comparison of the ranks' weights and of their callbacks' states.
 // - Checkpoints, and stops, are made only between two rounds of gradient_merge, in which each rank
 //   has sums of its own; a checkpoint that is due waits. Between rounds, all that a checkpoint
 //   holds is equal on all ranks. So any number of ranks can go on, to the same bits if it is the
@@ -90,7 +92,8 @@ class Trainer {
   // kernel choices of the checkpoint, with or without a tuner in the options; if the checkpoint's
   // training had no tuner, warns and doesn't use the options' tuner. Throws what LoadForEvaluation
   // throws, and an Error (kFailedPrecondition) if another trainer runs there. After an Error the
-  // trainer is as it was.
+  // trainer is as it was; but of several ranks, some may have loaded the checkpoint, and none can
+  // go on.
   void Resume();
 
   // Loads the newest checkpoint, kernel choices included, for Evaluate or the WeightsHash; another
@@ -99,7 +102,7 @@ class Trainer {
   // of a trainer; kFailedPrecondition for a checkpoint within a round of gradient_merge, if there
   // are several ranks or TrainerOptions::whole_rounds. A checkpoint of an earlier version knows the
   // names of files, but not their contents: then the names must be the same, and a warning says so.
-  // After an Error the trainer is as it was.
+  // After an Error the trainer is as Resume says.
   void LoadForEvaluation();
 
   // Trains up to the last epoch. SIGINT and SIGTERM stop it between two steps. First removes what a

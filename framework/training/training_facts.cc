@@ -25,6 +25,14 @@ void AddOptions(const TrainerOptions& options, RankFacts* facts) {
                                {"overlap", OverlapName(ranks.overlap)},
                                {"shard_optimizer", StrCat(ranks.shard_optimizer)},
                                {"sync_batch_norm", StrCat(ranks.sync_batch_norm)}});
+  const CompileOptions& compile = options.compile;
+  facts->insert(facts->end(),
+                {{"the tuner of kernels", compile.tuner == nullptr ? "none" : "there is one"},
+                 {"the math", MathModeName(compile.math)},
+                 {"recompute", std::string(RecomputeName(compile.memory.recompute))},
+                 {"budget_bytes", StrCat(compile.memory.budget_bytes)},
+                 {"the passes to run also", Join(compile.passes.also, ", ")},
+                 {"the passes to leave out", Join(compile.passes.skip, ", ")}});
   for (size_t i = 0; i < options.callbacks.size(); ++i) {
     facts->emplace_back(StrCat("callback ", i), options.callbacks[i]->Name());
   }
@@ -39,13 +47,15 @@ std::string HashOfVariables(const Program& program, const Scope& scope) {
 
 }  // namespace
 
-RankFacts FactsOf(const TrainingProgram& program, const TrainerOptions& options,
-                  const TrainingProgress& progress, const Scope& scope) {
+RankFacts FactsOf(const TrainingProgram& program, const Reader& validation,
+                  const TrainerOptions& options, const TrainingProgress& progress,
+                  const Scope& scope) {
   RankFacts facts;
   for (const auto& setting : FixedSettings(options)) facts.push_back(setting);
   AddOptions(options, &facts);
   facts.insert(facts.end(),
-               {{"the number of threads", StrCat(omp_get_max_threads())},
+               {{"the number of ranks that share the validation", StrCat(validation.ranks())},
+                {"the number of threads", StrCat(omp_get_max_threads())},
                 {"the instruction set", std::string(InstructionSetName(UsedInstructionSet()))},
                 {"the place", options.place.is_cpu() ? "the CPU" : "a device"},
                 {"the main program", PrintProgram(*program.main)},

@@ -13,6 +13,8 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
+#include "framework/comm/activity_scope.h"
+#include "framework/comm/gather.h"
 #include "framework/comm/launched_ranks.h"
 #include "framework/comm/nccl_communicator.h"
 #include "framework/comm/rank_resources.h"
@@ -123,7 +125,7 @@ DEFINE_bool(sync_batch_norm, false,
             "training then has as many ranks as before.");
 DEFINE_double(collective_timeout, 600,
               "With several ranks: seconds after which a rank that waits for another one ends the "
-              "training with an error.");
+              "training with an error. More than rank 0 takes to save, and to time kernels.");
 DEFINE_string(recompute, "almost_free",
               "Activations to compute again in the backward pass, to save memory: nothing, "
               "almost_free (what takes at most 2 % of a step, by estimate), cheap_ops, budget (as "
@@ -214,6 +216,11 @@ std::string FlagValue(const std::string& name) {
                 "there is no flag --", name);
   return value;
 }
+
+struct CommandLine {
+  std::string program;
+  std::vector<std::string> flags;
+};
 
 struct Settings {
   std::map<std::string, std::string> configuration;
@@ -323,9 +330,9 @@ training::OptimizationOptions OptimizationFromFlags(int64_t merged_steps) {
                         .loss_scaling = training::LossScalingFromText(FLAGS_loss_scale)}};
 }
 
-// Returns the command that continues this training: the same flags, plus --resume, less
+// Returns how to continue this training: the command with the same flags, plus --resume, less
 // --stop_after, which would stop the next run immediately.
-std::string WithResume(const TrainableModel& model, const std::vector<std::string>& flags) {
+std::string WithResume(const std::string& command, const std::vector<std::string>& flags) {
   // gflags accepts -name, --name, --name=value and --name value.
   std::vector<std::string> kept;
   for (size_t i = 0; i < flags.size(); ++i) {
@@ -341,7 +348,7 @@ std::string WithResume(const TrainableModel& model, const std::vector<std::strin
     kept.push_back(flags[i]);
   }
   kept.push_back("--resume");
-  return CommandOf(model) + " " + ShellCommand(kept);
+  return command + " " + ShellCommand(kept);
 }
 
 std::string ShortText(const training::Metric& metric, double value) {
@@ -359,11 +366,11 @@ std::string ShortText(const training::TrainingProgram& program,
 }
 
 void PrintResult(const training::TrainingResult& result, const std::string& output_dir,
-                 const std::string& resume_command, const TrainableModel& model,
+                 const std::string& how_to_resume, const TrainableModel& model,
                  const std::string& baselines) {
   std::cout << "weights " << result.weights_hash << "\n";
   if (!result.finished) {
-    std::cout << "stopped and saved; go on with:\n  " << resume_command << "\n";
+    std::cout << "stopped and saved; " << how_to_resume << "\n";
     return;
   }
   const training::Metric& metric = result.decisive_metric;
@@ -507,7 +514,23 @@ void PrintStart(const TrainingTask& task, const TrainableModel& model, const Sha
        << omp_get_max_threads() << " threads, output in " << OutputDirectory(model) << std::endl;
 }
 
-int Train(const std::vector<std::string>& flags, const TrainableModel& model,
+// Waits for all ranks, within the time limit; the end of MPI waits without one.
+void WaitForEnd(Communicator* ranks) {
+  if (ranks == nullptr) return;
+  const std::string activity = "the end of the training";
+  const ActivityScope scope(ranks, &activity);
+  GatherBytes(ranks, nullptr, 0, nullptr);
+}
+
+// Nobody knows the options of the launcher that has started the ranks, nor whether the script that
+// starts the program alone is there for each rank.
+std::string HowToResume(const CommandLine& line, const TrainableModel& model, bool has_ranks) {
+  return has_ranks ? "go on by the launcher of these ranks with:\n  " +
+                         WithResume(line.program, line.flags)
+                   : "go on with:\n  " + WithResume(CommandOf(model), line.flags);
+}
+
+int Train(const CommandLine& line, const TrainableModel& model,
           const std::shared_ptr<Communicator>& ranks) {
   CheckEqualFlags(ranks.get());
   CheckFlags();
@@ -535,21 +558,21 @@ int Train(const std::vector<std::string>& flags, const TrainableModel& model,
   }
   if (FLAGS_resume) trainer.Resume();
   const training::TrainingResult result = trainer.Run();
-  const std::string launch = ranks == nullptr ? "" : StrCat("mpirun -n ", sharing.world.size, " ");
   if (sharing.world.rank == 0) {
-    PrintResult(result, OutputDirectory(model), launch + WithResume(model, flags), model,
+    PrintResult(result, OutputDirectory(model), HowToResume(line, model, ranks != nullptr), model,
                 task.baselines);
   }
+  WaitForEnd(ranks.get());
   // As a shell reports a process that a signal has ended.
   constexpr int kSignalStatus = 128;
   return result.signal == 0 ? 0 : kSignalStatus + result.signal;
 }
 
 // Trains as one of the ranks that a launcher has started, or alone.
-int TrainOnRanks(const std::vector<std::string>& flags, const TrainableModel& model) {
+int TrainOnRanks(const CommandLine& line, const TrainableModel& model) {
   std::shared_ptr<Communicator> ranks = LaunchedRanks({.time_limit = FLAGS_collective_timeout});
   try {
-    return Train(flags, model, ranks);
+    return Train(line, model, ranks);
   } catch (const training::AgreedError&) {
     const int32_t rank = WorldOf(ranks.get()).rank;
     // All ranks end here, so no rank has to end the others. Rank 0 prints the Error for all.
@@ -570,7 +593,7 @@ int TrainMain(int argc, char** argv, const TrainableModel& model) {
                       .summary = model.summary,
                       .run =
                           [&] {
-                            return TrainOnRanks({argv + 1, argv + argc}, model);
+                            return TrainOnRanks({argv[0], {argv + 1, argv + argc}}, model);
                           },
                       .epilogue = [&] { return Examples("For example:", model); },
                       .flag_defaults = model.flag_defaults});

@@ -48,7 +48,7 @@ class TrainRanks(unittest.TestCase):
         self.assertIn(" steps, 3 ranks on 1 host, batches of 96 = 3 x 32, 1 threads, output in ", output_of_ranks)
         expected, found = self.outcome("alone", output), self.outcome("ranks", output_of_ranks)
         # Only the one process has sums of gradients.
-        self.assertEqual(found.pop("checkpoint") == expected.pop("checkpoint"), False)
+        self.assertNotEqual(found.pop("checkpoint"), expected.pop("checkpoint"))
         self.assertEqual(found, expected)
         # Each message once.
         self.assertEqual(output_of_ranks.count("epoch 2/2  loss"), 1)
@@ -60,7 +60,7 @@ class TrainRanks(unittest.TestCase):
         self.assertEqual(status, 0, output)
         expected = self.outcome("alone", output)["weights"]
         output = self.run_ranks(6, [*flags, "--stop_after=7"], "ranks")
-        self.assertIn("stopped and saved; go on with:\n  mpirun -n 6 tools/train.sh mlp --epochs=2", output)
+        self.assertIn(f"stopped and saved; go on by the launcher of these ranks with:\n  {PROGRAM} --epochs=2", output)
         output = self.run_ranks(6, [*flags, "--resume", "--stop_after=13"], "ranks")
         self.assertIn("/save-000001-step-12: step 12, epoch 1, batch 12\n", output)
         status, output = alone([*FLAGS, *flags, "--resume", "--output_dir=" + self.directory("ranks")])

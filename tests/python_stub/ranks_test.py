@@ -90,7 +90,7 @@ class Fails(InAFolder):
 
     def test_exception_in_a_reader(self):
         self.assert_fails("raise_in_a_reader=" + self.folder, messages=[
-            r"rank 1 \(host .+\): step 4: ZeroDivisionError: in batch 5"])
+            r"rank 1 \(host .+\): after step 4: ZeroDivisionError: in batch 5"])
 
     def test_exit(self):
         self.assert_fails("exit_with_status=3", messages=[

@@ -17,10 +17,11 @@ class CollectiveActivity {
   // The communicator must outlive the object.
   CollectiveActivity(const Plan& plan, const Instruction& instruction, Communicator* communicator);
 
-  // Calls work(), and tells that it runs in this step meanwhile.
+  // Calls work(), and tells that it runs in this step meanwhile. `step` is counted from 0; messages
+  // count from 1.
   template <typename Work>
   void During(uint64_t step, const Work& work) {
-    const ActivityScope scope(&communicator_, TextAt(step));
+    const ActivityScope scope(&communicator_, TextAt(step + 1));
     work();
   }
 

@@ -547,7 +547,7 @@ TEST_F(TrainerRanks, AFailureOfOneRankEndsAll) {
     batch->feeds[0].second.values<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   });
   EXPECT_THAT(nan[1].error, StartsWith("the loss is nan at step 8, learning rate "));
-  EXPECT_EQ(nan[1].printed, "rank 1: step 6: " + nan[1].error + "\n");
+  EXPECT_EQ(nan[1].printed, "rank 1: after step 6: " + nan[1].error + "\n");
   for (const size_t other : {0, 2}) {
     EXPECT_THAT(nan[other].error, AllOf(HasSubstr("rank 1"), HasSubstr("aborted")));
     EXPECT_FALSE(nan[other].is_agreed);
@@ -556,7 +556,7 @@ TEST_F(TrainerRanks, AFailureOfOneRankEndsAll) {
   EXPECT_THAT(Checkpoints("nan"), ElementsAre("save-000001-step-3", "save-000002-step-6"));
   const std::vector<Outcome> data =
       run("data", [](Batch* /*batch*/) { Throw(ErrorCode::kDataLoss, "a torn file"); });
-  EXPECT_EQ(data[1].printed, "rank 1: step 6: a torn file\n");
+  EXPECT_EQ(data[1].printed, "rank 1: after step 6: a torn file\n");
 }
 
 TEST_F(TrainerRanks, NeedAReaderOfTheirOwn) {

@@ -23,7 +23,7 @@ TEST_F(CollectiveActivityTest, NamesOpOutputAndStepWhileTheKernelRuns) {
   CollectiveActivity activity(plan_, plan_.instructions[1], &communicator);
   for (const uint64_t step : {uint64_t{812}, uint64_t{7}, ~uint64_t{0}}) {
     std::string found;
-    activity.During(step, [&] { found = communicator.Activity(); });
+    activity.During(step - 1, [&] { found = communicator.Activity(); });
     EXPECT_EQ(found, " in tiny_copy of b, step " + std::to_string(step));
     EXPECT_EQ(communicator.Activity(), "");
   }
