@@ -15,7 +15,8 @@ besides the weights, such as states of the optimizer and a loss scale with its c
 
 With --ranks=N, mpirun starts N ranks, of which a drawn one is killed; the launcher must then end within 30 seconds,
 with a status other than 0. A drawn half of the trainings goes on in a single process, so the flags need a
---global_batch of N batches. (The one process has sums of gradients in its checkpoints, which then aren't compared.)
+--global_batch of N batches, which fill an epoch. (The one process has sums of gradients in its checkpoints, which then
+aren't compared.)
 
     tests/models/kill_and_resume.py --ranks=3 bazel-bin/models/mlp/train --limit_samples=1920 --batch_size=32 \
         --global_batch=96 --save_every=1 --threads=1

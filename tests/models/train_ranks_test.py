@@ -100,15 +100,14 @@ class TrainRanks(unittest.TestCase):
         self.assertTrue(script.saves(self.directory("ranks"), "save-"))
 
     def test_a_rank_that_hangs_ends_all(self):
-        status, output = self.run_with_signal(signal.SIGSTOP, "ranks", "--collective_timeout=1")
+        status, output = self.run_with_signal(signal.SIGSTOP, "ranks", "--collective_timeout=3")
         self.assertNotEqual(status, 0, output)
-        self.assertRegex(output, r"rank 0 \(host .+\): after step \d+: .*rank 0 \(host .+\) has waited 1 s for rank 1 "
-                                 r"\(host .+\) in .*step \d+")
+        self.assertRegex(output, r"\nerror: .*rank 0 \(host .+\) has waited 3 s for rank 1 in .*step \d+\n")
 
     def test_killed_ranks_and_resumed_trainings_end_as_the_unbroken_one(self):
         done = subprocess.run([sys.executable, script.__file__, "--ranks=2", "--runs=2", "--kills=2", *FLAGS,
-                               "--global_batch=64", "--save_every=1"], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
+                               "--epochs=20", "--limit_samples=512", "--global_batch=64", "--save_every=1"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("\n2 of 2 runs ended as the unbroken one; ", done.stdout)
         self.assertIn("\nafter a kill, all ranks ended within ", done.stdout)
@@ -151,7 +150,7 @@ class TrainRanks(unittest.TestCase):
                                     "--initial_model=checkpoints", "--output_dir=" + self.directory("ranks")],
                                 {"FIRST": self.directory("first")})
         self.assertEqual(status, 1, output)
-        self.assertRegex(output, r"(?m)^rank 1 \(host .+\): checkpoints.* holds no checkpoint$")
+        self.assertRegex(output, r"(?m)^rank 1 \(host .+\): checkpoints: No such file or directory, expected a folder")
         self.assertFalse(os.path.exists(self.directory("ranks")))
         # The same on all ranks: each ends.
         output = self.run_ranks(3, ["--data=mnist:/no/such/place"], "ranks", status=1)

@@ -48,7 +48,7 @@ using training::BoundFeeds;
 using training::OptimizationOptions;
 using training::TrainingProgram;
 
-constexpr int64_t kUpdates = 4;
+constexpr int64_t kUpdates = 3;
 
 struct Setting {
   std::string model;
@@ -63,11 +63,14 @@ struct Setting {
   Overlap overlap = Overlap::kOff;
   int64_t merged_steps = 1;  // of each rank
 
+  // VGG-11 has 9 million parameters.
+  int64_t updates() const { return model == "vgg11" ? 2 : kUpdates; }
+
   OptimizationOptions Optimization(int64_t merge) const {
     OptimizationOptions options = {.optimizer = optimizer,
                                    .learning_rate = 0.05f,
                                    .schedule = training::ScheduleKind::kLinear,
-                                   .total_steps = kUpdates * merge,
+                                   .total_steps = updates() * merge,
                                    .gradient_merge_steps = merge,
                                    .clip_norm = clip_norm,
                                    .averaging = averaging};
@@ -203,6 +206,13 @@ void TrainByRanks(const RankModel& model, const Setting& setting,
   });
 }
 
+// Returns whether another order of sums changes the results by their rounding only. The other
+// optimizers make large numbers of gradients that are zero up to rounding.
+bool IsClose(const Setting& setting) {
+  return setting.precision == DType::kFloat32 &&
+         (setting.optimizer == "momentum" || setting.optimizer == "sgd");
+}
+
 class Ranks : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(Ranks, EndWithTheBitsOfOneProcess) {
@@ -210,7 +220,7 @@ TEST_P(Ranks, EndWithTheBitsOfOneProcess) {
   const harness::ThreadCount one_thread(1);
   const RankModel model = MakeRankModel(setting.model);
   const int64_t merged = setting.merged_steps * setting.ranks;
-  const std::vector<FeedList> batches = MicroBatches(model, kUpdates * merged);
+  const std::vector<FeedList> batches = MicroBatches(model, setting.updates() * merged);
 
   const TrainingProgram merging = model.program(setting.Optimization(merged));
   Training one(merging, {.passes = {.also = setting.passes}});
@@ -225,8 +235,7 @@ TEST_P(Ranks, EndWithTheBitsOfOneProcess) {
     TrainByRanks(model, without, batches, [&](int32_t rank, std::unique_ptr<Scope> scope) {
       if (rank == 0) plain = std::move(scope);
     });
-    // The other optimizers make large numbers of gradients that are zero up to rounding.
-    if (setting.optimizer == "momentum" || setting.optimizer == "sgd") {
+    if (IsClose(setting)) {
       EXPECT_THAT(LargeDifferences(one.scope(), *plain), IsEmpty());
     }
   }
