@@ -164,7 +164,7 @@ std::vector<std::string> Differences(const Scope& one, const Scope& rank, bool m
 
 // Returns the variables that aren't equal up to rounding.
 std::vector<std::string> LargeDifferences(const Scope& one, const Scope& rank) {
-  constexpr double kMost = 1e-3;  // of the largest element
+  constexpr double kMost = 0.02;  // of the largest element
   std::vector<std::string> different;
   for (const std::string& name : one.Names()) {
     if (IsOfRound(name)) continue;
