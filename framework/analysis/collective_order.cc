@@ -1,12 +1,11 @@
 #include "framework/analysis/collective_order.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <span>
-#include <sstream>
 
 #include "framework/analysis/dependencies.h"
+#include "framework/analysis/rank_differences.h"
 #include "framework/base/error.h"
 #include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
@@ -15,17 +14,21 @@
 namespace skiff {
 namespace {
 
-std::string VariableText(const PlanValue& value) {
+std::string VariableText(const PlanValue& value, bool has_own_dims) {
+  std::string text = StrCat(value.name, " ", value.meta.dtype);
+  if (has_own_dims) return text;
   const std::span<const int64_t> dims = value.meta.shape.dims();
-  std::string text = StrCat(value.name, " ", value.meta.dtype, " [");
+  text += " [";
   if (!dims.empty()) text += "rows";
   for (size_t i = 1; i < dims.size(); ++i) text += StrCat(", ", dims[i]);
   return text + "]";
 }
 
-std::string ValuesText(const Plan& plan, const std::vector<ValueId>& values) {
+std::string ValuesText(const Plan& plan, const std::vector<ValueId>& values, bool has_own_dims) {
   std::vector<std::string> texts;
-  for (const ValueId value : values) texts.push_back(value ? VariableText(plan[value]) : "none");
+  for (const ValueId value : values) {
+    texts.push_back(value ? VariableText(plan[value], has_own_dims) : "none");
+  }
   return Join(texts, ", ");
 }
 
@@ -36,28 +39,10 @@ std::string InstructionText(const Plan& plan, const Instruction& instruction) {
     const Attribute* value = EffectiveAttr(*instruction.op, attr);
     if (value != nullptr) attrs.emplace(attr.name, *value);
   }
-  return StrCat(ValuesText(plan, instruction.outputs), " = ", instruction.op->type, "(",
-                ValuesText(plan, instruction.inputs), ") ", PrintAttributes(attrs));
-}
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-[[noreturn]] void ThrowDifference(const std::string& of_first, const std::string& of_other,
-                                  size_t other) {
-  const std::vector<std::string> lines = LinesOf(of_first);
-  const std::vector<std::string> other_lines = LinesOf(of_other);
-  const auto [line, other_line] = std::ranges::mismatch(lines, other_lines);
-  const auto text = [](const auto& found, const std::vector<std::string>& all) {
-    return found == all.end() ? "missing" : StrCat("\"", *found, "\"");
-  };
-  Throw(ErrorCode::kFailedPrecondition, "ranks would run different collective ops: number ",
-        line - lines.begin(), " is ", text(line, lines), " on rank 0, and ",
-        text(other_line, other_lines), " on rank ", other);
+  const bool has_own_dims = WorksOnBatch(*instruction.def);
+  return StrCat(ValuesText(plan, instruction.outputs, has_own_dims), " = ", instruction.op->type,
+                "(", ValuesText(plan, instruction.inputs, has_own_dims), ") ",
+                PrintAttributes(attrs));
 }
 
 }  // namespace
@@ -75,21 +60,13 @@ void CollectiveAgreement::Check(const std::vector<std::string>& order) {
   if (agreed_.contains(text)) return;
   const std::string activity = "the comparison of collective ops";
   const ActivityScope scope(&communicator_, &activity);
-  Compare(text);
+  const std::optional<Disagreement> found = FindDisagreement(&communicator_, text);
+  if (found) {
+    const LineDifference first = FirstDifferentLine(found->text, found->of_first);
+    Throw(ErrorCode::kFailedPrecondition, "ranks would run different collective ops: number ",
+          first.line, " is ", first.expected, " on rank 0, and ", first.found, " on ", found->rank);
+  }
   agreed_.insert(text);
-}
-
-void CollectiveAgreement::Compare(const std::string& order) {
-  const std::vector<uint64_t> hashes =
-      GatherNumbers(&communicator_, static_cast<uint64_t>(std::hash<std::string>()(order)));
-  const auto found = std::ranges::find_if(hashes, [&](uint64_t of) { return of != hashes[0]; });
-  if (found == hashes.end()) return;
-  const auto other = static_cast<size_t>(found - hashes.begin());
-  // Only the two ranks that are compared send their orders, which may be long.
-  const auto rank = static_cast<size_t>(communicator_.world().rank);
-  const std::vector<std::string> texts =
-      GatherTexts(&communicator_, rank == 0 || rank == other ? order : "");
-  ThrowDifference(texts[0], texts[other], other);
 }
 
 }  // namespace skiff

@@ -12,7 +12,9 @@
 namespace skiff {
 
 // Returns a line for each collective instruction: the op with its attributes, and the variables
-// with dtypes and dims. The first dim is left out, since ranks may have other rows.
+// with dtypes and dims. The first dim is left out, since ranks may have other rows; all dims are
+// left out of an op that works on a batch of the rank (WorksOnBatch), whose images may have other
+// sizes: the op itself checks what must be equal.
 std::vector<std::string> CollectiveOrder(const Plan& plan);
 
 // What the ranks of a communicator have compared so far.
@@ -28,8 +30,6 @@ class CollectiveAgreement {
   void Check(const std::vector<std::string>& order);
 
  private:
-  void Compare(const std::string& order);
-
   Communicator& communicator_;
   std::set<std::string> agreed_;
 };

@@ -77,11 +77,16 @@ class DifferenceCheck {
 
 }  // namespace
 
+bool IsCollectiveIdentity(const OpDef& def) { return def.collective && !def.views.empty(); }
+
 bool GivesAllRanksTheSame(const OpDef& def, const Op& op, std::string_view variable) {
-  return def.collective && std::ranges::none_of(def.own_outputs, [&](const StaticText& slot) {
-           return std::ranges::count(op.Output(slot), variable) > 0;
-         });
+  if (!def.collective || IsCollectiveIdentity(def)) return false;
+  return std::ranges::none_of(def.own_outputs, [&](const StaticText& slot) {
+    return std::ranges::count(op.Output(slot), variable) > 0;
+  });
 }
+
+bool WorksOnBatch(const OpDef& def) { return def.collective && !def.layout_slots.empty(); }
 
 void CheckSameOnAllRanks(const OpRegistry& registry, const Program& program) {
   DifferenceCheck(registry, *program.root()).Run();

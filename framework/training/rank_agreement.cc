@@ -23,17 +23,17 @@ std::string Packed(const RankFacts& facts) {
   return packed;
 }
 
-std::vector<std::string> Parts(std::string_view text, char end) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    parts.emplace_back(text.substr(0, text.find(end)));
-    text.remove_prefix(std::min(text.size(), parts.back().size() + 1));
+std::vector<std::string> Unpacked(std::string_view packed) {
+  std::vector<std::string> texts;
+  while (!packed.empty()) {
+    texts.emplace_back(packed.substr(0, packed.find(kEnd)));
+    packed.remove_prefix(std::min(packed.size(), texts.back().size() + 1));
   }
-  return parts;
+  return texts;
 }
 
 RankFacts Facts(const std::string& packed) {
-  const std::vector<std::string> texts = Parts(packed, kEnd);
+  const std::vector<std::string> texts = Unpacked(packed);
   RankFacts facts;
   for (size_t i = 0; i + 1 < texts.size(); i += 2) facts.emplace_back(texts[i], texts[i + 1]);
   return facts;
@@ -42,18 +42,6 @@ RankFacts Facts(const std::string& packed) {
 const std::string* Find(const RankFacts& facts, const std::string& name) {
   const auto found = std::ranges::find(facts, name, &RankFacts::value_type::first);
   return found == facts.end() ? nullptr : &found->second;
-}
-
-// Returns the place where two values of several lines differ.
-std::string DifferenceOfLines(const std::string& rank, const std::string& name,
-                              const std::vector<std::string>& lines,
-                              const std::vector<std::string>& expected) {
-  const auto [line, expected_line] = std::ranges::mismatch(lines, expected);
-  const auto text = [](const auto& found, const std::vector<std::string>& all) {
-    return found == all.end() ? "missing" : StrCat("\"", *found, "\"");
-  };
-  return StrCat(rank, ": line ", line - lines.begin() + 1, " of ", name, " is ", text(line, lines),
-                ", rank 0: ", text(expected_line, expected));
 }
 
 std::string Difference(const std::string& rank, const std::string& name, const std::string* value,
@@ -66,7 +54,9 @@ std::string Difference(const std::string& rank, const std::string& name, const s
       value == nullptr || expected == nullptr ||
       (value->find('\n') == std::string::npos && expected->find('\n') == std::string::npos);
   if (is_short) return StrCat(rank, ": ", name, " is ", text(value), ", rank 0: ", text(expected));
-  return DifferenceOfLines(rank, name, Parts(*value, '\n'), Parts(*expected, '\n'));
+  const LineDifference first = FirstDifferentLine(*value, *expected);
+  return StrCat(rank, ": line ", first.line + 1, " of ", name, " is ", first.found,
+                ", rank 0: ", first.expected);
 }
 
 std::string FirstDifference(const std::string& rank, const RankFacts& facts,
@@ -88,20 +78,10 @@ void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts) {
   if (communicator == nullptr) return;
   const std::string activity = "the comparison of the ranks";
   const ActivityScope scope(communicator, &activity);
-  const std::string packed = Packed(facts);
-  const std::vector<uint64_t> hashes = GatherNumbers<uint64_t>(
-      communicator, static_cast<uint64_t>(std::hash<std::string>()(packed)));
-  const auto other =
-      std::ranges::find_if(hashes, [&](const uint64_t hash) { return hash != hashes.front(); });
-  if (other == hashes.end()) return;
-  // Only the two ranks that are compared send their facts, which may be as long as programs.
-  const auto differing = static_cast<int32_t>(other - hashes.begin());
-  const World& world = communicator->world();
-  const bool is_compared = world.rank == 0 || world.rank == differing;
-  const std::vector<std::string> all = GatherTexts(communicator, is_compared ? packed : "");
-  const std::vector<std::string> ranks = GatherTexts(communicator, world.Text());
+  const std::optional<Disagreement> found = FindDisagreement(communicator, Packed(facts));
+  if (!found) return;
   throw AgreedError(ErrorCode::kFailedPrecondition,
-                    FirstDifference(ranks[differing], Facts(all[differing]), Facts(all[0])));
+                    FirstDifference(found->rank, Facts(found->text), Facts(found->of_first)));
 }
 
 void DoOnRanks(Communicator* communicator, const std::function<void()>& work) {

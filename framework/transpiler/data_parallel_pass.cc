@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "framework/analysis/op_uses.h"
+#include "framework/analysis/parameter_updates.h"
 #include "framework/analysis/rank_differences.h"
 #include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
@@ -39,10 +42,10 @@ class Ranks {
         root_(*program->root()) {}
 
   PassReport Run() {
-    if (!has_ranks_) return Report();
+    if (!has_ranks_ || !HasUpdates(registry_, program_)) return Report();
+    CheckUpdates();
     NoteOps();
     FindGradients();
-    if (!has_updates_) return Report();
     for (const auto& [name, last_writer] : gradients_) SumGradient(name, last_writer);
     ShareStatistics();
     Insert();
@@ -58,20 +61,53 @@ class Ranks {
                               " running statistics shared")};
   }
 
-  // Notes the last op that writes a variable and isn't an optimizer's, and the ops that accumulate.
+  // Only ops of the root block and of the role Optimize read the sums over ranks.
+  void CheckUpdates() const {
+    for (size_t index = 0; index < program_.block_count(); ++index) {
+      const Block& block = *program_.block(static_cast<int32_t>(index));
+      for (size_t i = 0; i < block.ops().size(); ++i) {
+        const Op& op = *block.ops()[i];
+        if (!IsParameterUpdate(registry_, op)) continue;
+        const std::string place = DescribeOp(op, block.index(), i);
+        SKIFF_ENFORCE(index == 0, kUnimplemented, place,
+                      ": updates parameters in a block of another op, expected updates in block 0 "
+                      "of a program that several ranks train");
+        SKIFF_ENFORCE(IsOptimize(op), kUnimplemented, place, ": updates parameters with op_role ",
+                      op.role(), ", expected op_role ", kRoleOptimize,
+                      " in a program that several ranks train");
+      }
+    }
+  }
+
+  // Notes the ops that write a variable and aren't an optimizer's, and the ops that accumulate.
   void NoteOps() {
     for (size_t i = 0; i < root_.ops().size(); ++i) {
       const OpDef* def = registry_.Find(root_.ops()[i]->type);
       if (def != nullptr && def->accumulation.has_value()) accumulations_.push_back(i);
       if (IsOptimize(*root_.ops()[i])) continue;
       for (const VarUse& use : UsesOf(registry_, root_, i).vars) {
-        if (use.writes) last_writers_[use.var] = i;
+        if (use.writes) writers_[use.var].push_back(i);
       }
     }
   }
 
   // Finds the gradient of each parameter that an op updates, and the op that completes it.
   void FindGradients() {
+    const std::map<std::string, std::string> by_parameter = MarkedGradients();
+    for (const auto& op : root_.ops()) {
+      if (!IsParameterUpdate(registry_, *op)) continue;
+      for (const std::string& parameter : op->Output("ParamOut")) {
+        const auto found = by_parameter.find(parameter);
+        SKIFF_ENFORCE(found != by_parameter.end(), kUnimplemented, "the update ", op->type,
+                      " of parameter \"", parameter,
+                      "\": no op_role_var names the gradient, which is to be summed over ranks");
+        NoteGradient(found->second);
+      }
+    }
+  }
+
+  // Returns the gradients that the marks name, by parameter.
+  std::map<std::string, std::string> MarkedGradients() const {
     std::map<std::string, std::string> by_parameter;
     // A mark on an update counts only where no op that isn't an optimizer's has one: in Fluid's
     // programs the update's mark names the gradient after clipping.
@@ -82,36 +118,52 @@ class Ranks {
         for (size_t i = 0; i + 1 < names.size(); i += 2) by_parameter[names[i]] = names[i + 1];
       }
     }
-    for (const auto& op : root_.ops()) {
-      const OpDef* def = registry_.Find(op->type);
-      if (def == nullptr || !def->update.has_value() || !IsOptimize(*op)) continue;
-      if (op->Input("Grad").empty() || op->Output("ParamOut").empty()) continue;
-      for (const std::string& parameter : op->Output("ParamOut")) {
-        const auto found = by_parameter.find(parameter);
-        SKIFF_ENFORCE(found != by_parameter.end(), kUnimplemented, "the update ", op->type,
-                      " of parameter \"", parameter,
-                      "\": no op_role_var names the gradient, which is to be summed over ranks");
-        has_updates_ = true;
-        const size_t last_writer = LastWriter(found->second);
-        // A program that Fleet has transpiled sums the gradient itself.
-        if (IsSummed(found->second, last_writer)) continue;
-        gradients_[found->second] = last_writer;
-      }
-    }
+    return by_parameter;
   }
 
-  size_t LastWriter(const std::string& name) const {
-    const auto found = last_writers_.find(root_.GetVar(name));
-    SKIFF_ENFORCE(found != last_writers_.end(), kUnimplemented, "the gradient \"", name,
+  // Notes the gradient, unless the program sums it over the ranks: Fleet's programs do.
+  void NoteGradient(const std::string& name) {
+    const std::optional<size_t> writer = WriterBefore(root_.ops().size(), name);
+    SKIFF_ENFORCE(writer.has_value(), kUnimplemented, "the gradient \"", name,
                   "\", which is to be summed over ranks, is written by no op that isn't an "
                   "optimizer's");
-    return found->second;
+    if (!IsSummed(root_.ops().size(), name)) gradients_[name] = *writer;
   }
 
-  bool IsSummed(const std::string& gradient, size_t last_writer) const {
-    const Op& op = *root_.ops()[last_writer];
+  // Returns the last op before `end` that writes the variable and isn't an optimizer's.
+  std::optional<size_t> WriterBefore(size_t end, const std::string& name) const {
+    const auto found = writers_.find(root_.GetVar(name));
+    if (found == writers_.end()) return {};
+    const auto next = std::ranges::lower_bound(found->second, end);
+    if (next == found->second.begin()) return {};
+    return *std::prev(next);
+  }
+
+  // Returns whether the value that a gradient has at the op `end` comes from a collective op that
+  // gives it to all ranks. Throws an Error if it is a part of such a value.
+  bool IsSummed(size_t end, const std::string& gradient) const {
+    const std::optional<size_t> writer = WriterBefore(end, gradient);
+    if (!writer) return false;
+    const Op& op = *root_.ops()[*writer];
     const OpDef* def = registry_.Find(op.type);
-    return def != nullptr && GivesAllRanksTheSame(*def, op, gradient);
+    if (def == nullptr || !def->collective) return false;
+    if (IsCollectiveIdentity(*def)) return IsSummed(*writer, SourceOf(*def, op, gradient));
+    const bool is_of_all = GivesAllRanksTheSame(*def, op, gradient);
+    SKIFF_ENFORCE(is_of_all || WorksOnBatch(*def), kUnimplemented,
+                  DescribeOp(op, root_.index(), *writer), ": the gradient \"", gradient,
+                  "\" is one rank's part of a sum, expected whole gradients");
+    return is_of_all;
+  }
+
+  // Returns the input that the op gives as the output.
+  static const std::string& SourceOf(const OpDef& identity, const Op& op,
+                                     const std::string& output) {
+    for (const auto& [from, to] : identity.views) {
+      const std::vector<std::string>& outputs = op.Output(to);
+      const auto found = std::ranges::find(outputs, output);
+      if (found != outputs.end()) return op.Input(from).at(found - outputs.begin());
+    }
+    return output;
   }
 
   void SumGradient(const std::string& name, size_t last_writer) {
@@ -122,7 +174,7 @@ class Ranks {
     Op op = SumOp(gradient, sum);
     op.SetAttr("mean", true).SetAttr(kOpRoleAttr, kRoleBackward);
     Add(last_writer + 1, std::move(op));
-    ReadInstead(name, sum, last_writer + 1);
+    UseInstead(name, sum, last_writer + 1);
   }
 
   // Returns the op that adds the gradient to the gradients of other runs.
@@ -165,7 +217,7 @@ class Ranks {
     over_ranks.SetInput("Skip", {NotLast(accumulation, rule)});
     over_ranks.SetAttr("mean", true).SetAttr(kOpRoleAttr, kRoleOptimize);
     Add(accumulation + 1, std::move(over_ranks));
-    if (sum != round.name) ReadInstead(round.name, sum, accumulation + 1);
+    if (sum != round.name) UseInstead(round.name, sum, accumulation + 1);
   }
 
   // Returns a bool [1]: whether the run isn't the last one of its round.
@@ -217,19 +269,33 @@ class Ranks {
     return root_.CreateVar(std::move(var))->name;
   }
 
-  // Makes the optimizer ops from a place on read the sum. A cast of a gradient to the dtype of the
-  // sum has nothing left to do: its readers read the sum, too.
-  void ReadInstead(const std::string& name, const std::string& sum, size_t from) {
+  // Makes the optimizer ops from a place on read the sum, and change the sum if they change the
+  // gradient in place. The optimizer ops that read a cast to the dtype of the sum read the sum
+  // itself, if nothing changes either later: the cast is then of the rank's gradient, as before.
+  void UseInstead(const std::string& name, const std::string& sum, size_t from) {
     for (size_t i = from; i < root_.ops().size(); ++i) {
       Op& op = *root_.ops()[i];
       if (!IsOptimize(op)) continue;
-      if (IsCastOf(op, name) && DTypeOf(op.Output("Out")[0]) == DTypeOf(sum)) {
-        is_gone_.push_back(i);
-        ReadInstead(op.Output("Out")[0], sum, i + 1);
-        continue;
+      if (IsCastOf(op, name)) {
+        const std::string cast = op.Output("Out")[0];
+        const bool changes = IsChanged(name, i + 1) || IsChanged(cast, i + 1);
+        if (DTypeOf(cast) == DTypeOf(sum) && !changes) {
+          UseInstead(cast, sum, i + 1);
+          continue;
+        }
+        op.SetAttr("in_dtype", static_cast<int32_t>(DTypeOf(sum)));
       }
       for (SlotArguments& slot : op.inputs) std::ranges::replace(slot.arguments, name, sum);
+      for (SlotArguments& slot : op.outputs) std::ranges::replace(slot.arguments, name, sum);
     }
+  }
+
+  // Returns whether an optimizer op from a place on writes the variable.
+  bool IsChanged(const std::string& name, size_t from) const {
+    return std::any_of(root_.ops().begin() + static_cast<int64_t>(from), root_.ops().end(),
+                       [&](const auto& op) {
+                         return IsOptimize(*op) && std::ranges::count(op->OutputNames(), name) > 0;
+                       });
   }
 
   DType DTypeOf(const std::string& name) const { return root_.GetVar(name)->dtype; }
@@ -329,12 +395,9 @@ class Ranks {
 
   void Add(size_t before, Op op) { insertions_.push_back({before, std::move(op)}); }
 
-  // Inserts the new ops and removes the ops that are gone.
   void Insert() {
     std::ranges::stable_sort(insertions_, {}, &Insertion::before);
-    std::ranges::sort(is_gone_);
     for (size_t i = root_.ops().size() + 1; i-- > 0;) {
-      if (std::ranges::binary_search(is_gone_, i)) root_.RemoveOps(i, i + 1);
       for (; !insertions_.empty() && insertions_.back().before == i; insertions_.pop_back()) {
         root_.InsertOp(i, std::move(insertions_.back().op));
       }
@@ -346,13 +409,11 @@ class Ranks {
   const bool has_ranks_;
   Program& program_;
   Block& root_;
-  bool has_updates_ = false;
-  std::unordered_map<const Var*, size_t> last_writers_;
+  std::unordered_map<const Var*, std::vector<size_t>> writers_;  // in order, no optimizer ops
   std::vector<size_t> accumulations_;
   std::map<std::string, size_t> gradients_;  // and the op that completes each
   std::map<std::pair<std::string, int64_t>, std::string> not_last_;
   std::vector<Insertion> insertions_;
-  std::vector<size_t> is_gone_;
   int64_t statistics_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "framework/analysis/aliasing.h"
 #include "framework/analysis/dependencies.h"
 #include "framework/analysis/plan_uses.h"
+#include "framework/analysis/rank_differences.h"
 #include "framework/analysis/stream_waits.h"
 #include "framework/base/str_cat.h"
 #include "framework/ir/op_role.h"
@@ -20,7 +21,7 @@ namespace {
 bool MayRunBeside(const Plan& plan, const Instruction& instruction) {
   if (!IsCollective(instruction) || instruction.sets_rows) return false;
   if (instruction.def->data_dependent_shape) return false;
-  if (!instruction.def->own_outputs.empty()) return false;
+  if (WorksOnBatch(*instruction.def)) return false;  // on all cores
   if (instruction.place != plan.place) return false;
   return std::ranges::none_of(instruction.outputs, [&](ValueId output) {
     return output && (plan[output].storage == Storage::kKernelOwned || plan[output].meta.is_array ||

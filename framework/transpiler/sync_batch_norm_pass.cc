@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 
+#include "framework/analysis/parameter_updates.h"
 #include "framework/analysis/running_state.h"
 #include "framework/base/error.h"
-#include "framework/ir/op_role.h"
 
 namespace skiff {
 namespace {
@@ -19,7 +19,7 @@ class BatchNorms {
       : registry_(registry), program_(*program) {}
 
   PassReport Run() {
-    if (HasUpdates()) {
+    if (HasUpdates(registry_, program_)) {
       CheckOtherBlocks();
       Replace();
     }
@@ -29,13 +29,6 @@ class BatchNorms {
   }
 
  private:
-  bool HasUpdates() const {
-    return std::ranges::any_of(program_.root()->ops(), [&](const auto& op) {
-      const OpDef* def = registry_.Find(op->type);
-      return (op->role() & kRoleOptimize) != 0 && def != nullptr && def->update.has_value();
-    });
-  }
-
   // Returns whether the op is a batch norm that takes the statistics of its batch.
   bool TakesBatch(const Op& op) const {
     return op.type == "batch_norm" && UpdatesRunningState(registry_.Get(op.type), op);

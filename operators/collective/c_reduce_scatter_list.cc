@@ -50,6 +50,7 @@ void RegisterCReduceScatterList(OpRegistry& registry) {
   def.in_place = {{"X", "Out"}};
   def.update = UpdateRule{.lists = {"X"}};
   def.collective = true;
+  def.own_outputs = {"Out"};
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t, Float16, BFloat16>(
       "c_reduce_scatter_list", []<typename>(PrepareContext& context) {

@@ -41,6 +41,7 @@ void RegisterCReducescatter(OpRegistry& registry) {
   def.precision = Precision::kFollow;
   def.no_gradient_reason = "ops between ranks are not differentiated";
   def.collective = true;
+  def.own_outputs = {"Out"};
   registry.Add(std::move(def));
   registry.AddCpuKernels<float, double, int32_t, int64_t, Float16, BFloat16>(
       "c_reducescatter", []<typename>(PrepareContext& context) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/plan/plan_text.h"
@@ -17,9 +19,12 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<std::string> OrderOf(const std::string& instructions) {
+std::vector<std::string> OrderOf(
+    const std::string& instructions,
+    const std::function<void(OpRegistry&)>& add_ops = [](auto&) {}) {
   OpRegistry registry;
   tiny::RegisterTinyOps(registry);
+  add_ops(registry);
   return CollectiveOrder(ParsePlan(registry,
                                    "plan cpu reuse=none { value x#0 float32 [4] @feed "
                                    "value y#1 float32 [5, 7] @feed " +
@@ -34,6 +39,19 @@ TEST(CollectiveOrder, HasALineForEachCollectiveInstruction) {
                 {Out: [c#4 float32 [4]]} = tiny_exchange_copy(X: [b#3]))"),
       ElementsAre("a float32 [rows, 7] = tiny_exchange(y float32 [rows, 7]) {factor = 2.0}",
                   "c float32 [rows] = tiny_exchange_copy(b float32 [rows]) {factor = 1.0}"));
+}
+
+// Ranks may have images of other sizes. That isn't another order, and no rank has to wait for
+// another when it makes a plan for a new size.
+TEST(CollectiveOrder, HasNoDimsOfOpsThatWorkOnTheBatchOfTheRank) {
+  const auto add = [](OpRegistry& registry) {
+    OpDef def = registry.Get("tiny_exchange");
+    def.type = "tiny_batch_exchange";
+    def.layout_slots = {"X"};
+    registry.Add(std::move(def));
+  };
+  EXPECT_THAT(OrderOf("{Out: [a#2 float32 [5, 7]]} = tiny_batch_exchange(X: [y#1])", add),
+              ElementsAre("a float32 = tiny_batch_exchange(y float32) {factor = 1.0}"));
 }
 
 TEST(CollectiveAgreement, PassesEqualOrders) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "framework/base/error.h"
 #include "framework/ir/text.h"
@@ -13,6 +14,7 @@ namespace skiff {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 // Returns the Error about the program, or "".
 std::string FindingIn(const Program& program) {
@@ -73,6 +75,37 @@ TEST(RankDifferences, ACollectiveOpMayHaveOutputsOfTheRank) {
   EXPECT_EQ(normalize("{Out: [w]} = sum(X: [w, a])"), "");
   EXPECT_THAT(normalize("{Out: [w3]} = reduce_sum(X: [y]) {dim = ints [0]}"),
               HasSubstr("computes it from \"y\", data of the rank"));
+}
+
+// Ranks get other elements of a sum.
+TEST(RankDifferences, APartOfASumIsOfTheRank) {
+  EXPECT_THAT(Finding(R"({Out: [a]} = c_reducescatter(X: [x]) {nranks = 2}
+                         {Out: [w]} = sum(X: [w, a]))"),
+              HasSubstr("\"w\" would differ between ranks, since the op computes it from \"a\""));
+  EXPECT_THAT(Finding(R"({Out: [a, b]} = c_reduce_scatter_list(X: [x, w]) {parts = longs [0, 4, 8]}
+                         {Out: [w]} = sum(X: [w, b]))"),
+              HasSubstr("\"w\" would differ between ranks, since the op computes it from \"b\""));
+}
+
+// The ops that wait for a stream give what they get.
+TEST(RankDifferences, AnIdentityGivesAllRanksTheSameIfItGetsTheSame) {
+  for (const char* type : {"c_sync_calc_stream", "c_sync_comm_stream"}) {
+    SCOPED_TRACE(type);
+    const auto finding = [&](const std::string& before) {
+      return Finding(StrCat(before, "{Out: [a]} = ", type, "(X: [b]) {Out: [w]} = sum(X: [w, a])"));
+    };
+    EXPECT_EQ(finding("{Out: [b]} = c_allreduce_sum(X: [x])"), "");
+    EXPECT_THAT(finding("{Out: [b]} = scale(X: [x])"),
+                HasSubstr("the op computes it from \"a\", data of the rank"));
+  }
+}
+
+TEST(RankDifferences, OnlyCollectiveOpsWithActivationsWorkOnTheBatchOfTheRank) {
+  std::vector<std::string> types;
+  for (const std::string& type : DefaultOpRegistry().Types()) {
+    if (WorksOnBatch(DefaultOpRegistry().Get(type))) types.push_back(type);
+  }
+  EXPECT_THAT(types, UnorderedElementsAre("sync_batch_norm", "sync_batch_norm_grad"));
 }
 
 // What the variable held before doesn't matter.

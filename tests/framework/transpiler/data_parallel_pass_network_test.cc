@@ -31,6 +31,8 @@ std::unique_ptr<Program> ProgramOf(const std::string& ops) {
     var saved_mean float32 [4]
     var saved_variance float32 [4]
     var rate float32 [1] persistable
+    var more bool [1] persistable
+    var scopes step_scopes float32 []
     )",
                                  ops, " } }"));
 }
@@ -85,6 +87,44 @@ TEST(DataParallelPass, RefusesAGradientThatOnlyAnOptimizerOpWrites) {
                          {op_role = 2, op_role_var = strings ["w", "g"]})"),
               HasSubstr("the gradient \"g\", which is to be summed over ranks, is written by no op "
                         "that isn't an optimizer's"));
+}
+
+TEST(DataParallelPass, RefusesAnUpdateThatIsNotMarkedAsOne) {
+  EXPECT_THAT(Refusal(StrCat(kGradient,
+                             "{ParamOut: [w]} = sgd(Param: [w], Grad: [g], LearningRate: [rate])")),
+              AllOf(HasSubstr("sgd (block 0, op #1)"),
+                    HasSubstr("updates parameters with op_role 0, expected op_role 2")));
+}
+
+TEST(DataParallelPass, RefusesAnUpdateInABlockOfAnotherOp) {
+  const auto program = ProgramOf(StrCat(kGradient, R"(
+        {Scope: [scopes]} = conditional_block(Cond: [more], Input: [w, g, rate]) {
+            is_scalar_condition = true, sub_block = block 1, op_role = 2} }
+      block 1 parent 0 { )",
+                                        kUpdate));
+  EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented, [&] { Apply(program.get()); }),
+              AllOf(HasSubstr("sgd (block 1, op #0)"),
+                    HasSubstr("updates parameters in a block of another op, expected updates in "
+                              "block 0")));
+}
+
+// The branch still has the gradient of the rank.
+TEST(DataParallelPass, RefusesABranchThatChangesTheGradient) {
+  const auto program = ProgramOf(StrCat(kGradient, R"(
+        {Out: [g], Scope: [scopes]} = conditional_block(Cond: [more], Input: [g]) {
+            is_scalar_condition = true, sub_block = block 1, op_role = 2} )",
+                                        kUpdate, R"( }
+      block 1 parent 0 { {Out: [g]} = clip(X: [g]) {min = -1.0, max = 1.0, op_role = 2} )"));
+  EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented, [&] { Apply(program.get()); }),
+              HasSubstr("\"w\" would differ between ranks"));
+}
+
+TEST(DataParallelPass, RefusesAGradientOfWhichARankHasAPart) {
+  EXPECT_THAT(
+      Refusal(StrCat(kGradient, "{Out: [g]} = c_reducescatter(X: [x]) {nranks = 2, op_role = 1}",
+                     kUpdate)),
+      AllOf(HasSubstr("c_reducescatter (block 0, op #1)"),
+            HasSubstr("the gradient \"g\" is one rank's part of a sum, expected whole gradients")));
 }
 
 TEST(DataParallelPass, RefusesStatisticsOfTwoOps) {

@@ -75,7 +75,7 @@ TEST_F(OverlapCollectivesPassTest, MovesNothingPastASideEffect) {
   EXPECT_EQ(plan.instructions[2].Name(), "tiny_exchange");
 }
 
-// A plan on a device: without a communicator for it, gradients go through the CPU.
+// A plan on a device, and an op that only the host can do: c_allreduce_rows.
 TEST_F(OverlapCollectivesPassTest, LeavesWhatRunsElsewhereInTheMainStream) {
   Plan plan = ParsePlan(registry_, R"(plan "cuda:0" reuse=none {
     value x#0 float32 [4] place=cpu @feed

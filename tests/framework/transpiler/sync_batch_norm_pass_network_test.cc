@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,29 @@ TEST(SyncBatchNormPass, RefusesABatchNormInABlockOfAnotherOp) {
                     HasSubstr("expected batch norms in block 0")));
 }
 
+// An update that a branch makes is an update, too.
+TEST(SyncBatchNormPass, ReplacesBatchNormsBesideUpdatesInABlockOfAnotherOp) {
+  const auto program = ParseProgramText(R"(program {
+    block 0 {
+      param w float32 [2] persistable
+      var w@GRAD float32 [2]
+      var rate float32 [1] persistable
+      var x float32 [-1, 2]
+      var mean float32 [2] persistable
+      var variance float32 [2] persistable
+      var y float32 [-1, 2]
+      var more bool [1]
+      var scopes step_scopes float32 []
+      {Y: [y], MeanOut: [mean], VarianceOut: [variance]} = batch_norm(X: [x], Mean: [mean], Variance: [variance])
+      {Scope: [scopes]} = conditional_block(Cond: [more], Input: [w, w@GRAD, rate]) {sub_block = block 1}
+    }
+    block 1 parent 0 {
+      {ParamOut: [w]} = sgd(Param: [w], Grad: [w@GRAD], LearningRate: [rate]) {op_role = 2}
+    }
+  })");
+  EXPECT_EQ(SyncBatchNormPass().Apply({DefaultOpRegistry()}, program.get()).changes, 1);
+}
+
 // ---- what a network learns
 
 Variable Normalized(const Variable& x, int64_t filters, int64_t kernel) {
@@ -72,7 +96,7 @@ Variable Normalized(const Variable& x, int64_t filters, int64_t kernel) {
 
 // The loss of a network of two residual blocks, the second of which projects.
 Variable SmallResNet() {
-  const Variable image = layers::Data("image", {-1, 3, 6, 6});
+  const Variable image = layers::Data("image", {-1, 3, -1, -1});
   const Variable label = layers::Data("label", {-1, 2});
   Variable x = layers::Relu(Normalized(image, 4, 3));
   x = layers::Relu(Normalized(layers::Relu(Normalized(x, 4, 3)), 4, 3) + x);
@@ -89,8 +113,9 @@ struct Trained {
 
 constexpr int kSteps = 3;
 
-// Trains on images [begin, end) of each step's batch.
-Trained Train(int64_t begin, int64_t end, int64_t all, const CompileOptions& options) {
+// Trains with the feeds that feeds(step) returns.
+Trained TrainOn(const std::function<FeedList(int)>& feeds, int steps,
+                const CompileOptions& options) {
   const harness::ThreadCount one_thread(1);
   Program main, startup;
   main.seed = startup.seed = 7;
@@ -103,6 +128,18 @@ Trained Train(int64_t begin, int64_t end, int64_t all, const CompileOptions& opt
   Executor executor(Place::Cpu());
   executor.Run(startup);
   CompiledProgram step = executor.Compile(main, options);
+  Trained trained;
+  for (int i = 0; i < steps; ++i) {
+    trained.losses.push_back(step.Run(feeds(i), {loss})[0].Item<float>());
+  }
+  for (const std::string& name : executor.scope().Names()) {
+    trained.persistables[name] = executor.scope().Get(name);
+  }
+  return trained;
+}
+
+// Trains on images [begin, end) of each step's batch.
+Trained Train(int64_t begin, int64_t end, int64_t all, const CompileOptions& options) {
   const auto rows = [&](const Tensor& batch) {
     const int64_t row = batch.element_count() / all;
     const float* data = batch.data<float>();
@@ -110,16 +147,21 @@ Trained Train(int64_t begin, int64_t end, int64_t all, const CompileOptions& opt
     dims[0] = end - begin;
     return Tensor::FromValues<float>(Shape(dims), {data + begin * row, data + end * row});
   };
-  Trained trained;
-  for (int i = 0; i < kSteps; ++i) {
-    const FeedList feeds = {{"image", rows(SmallNumbers({all, 3, 6, 6}, 2 * i))},
-                            {"label", rows(SmallNumbers({all, 2}, 2 * i + 1))}};
-    trained.losses.push_back(step.Run(feeds, {loss})[0].Item<float>());
-  }
-  for (const std::string& name : executor.scope().Names()) {
-    trained.persistables[name] = executor.scope().Get(name);
-  }
-  return trained;
+  const auto feeds = [&](int i) -> FeedList {
+    return {{"image", rows(SmallNumbers({all, 3, 6, 6}, 2 * i))},
+            {"label", rows(SmallNumbers({all, 2}, 2 * i + 1))}};
+  };
+  return TrainOn(feeds, kSteps, options);
+}
+
+// Trains on two images of another size in each step.
+Trained TrainOnSizes(const std::vector<int64_t>& sizes, const DataParallelOptions& options) {
+  const auto feeds = [&](int i) -> FeedList {
+    const int64_t size = sizes[static_cast<size_t>(i)];
+    return {{"image", SmallNumbers({2, 3, size, size}, 2 * i)},
+            {"label", SmallNumbers({2, 2}, 2 * i + 1)}};
+  };
+  return TrainOn(feeds, static_cast<int>(sizes.size()), {.data_parallel = options});
 }
 
 // Each of the ranks trains on `images` images of the batch.
@@ -172,6 +214,23 @@ TEST(SyncBatchNormPass, RanksLearnWhatOneProcessLearnsOfTheirBatchesInOne) {
 
 TEST(SyncBatchNormPass, WorksBesideSumsOfGradientsInAnotherThread) {
   ExpectSameAsOne(2, {.bucket_bytes = 1024, .overlap = Overlap::kOn, .sync_batch_norm = true});
+}
+
+// The network pools whole images, so it takes them of any size. The ranks have other sizes in the
+// same step, and make the plan for a size in other steps.
+TEST(SyncBatchNormPass, RanksMayHaveImagesOfOtherSizes) {
+  std::vector<Trained> trained(2);
+  const auto train = [&](Communicator* own) {
+    const auto rank = static_cast<size_t>(own->world().rank);
+    const std::shared_ptr<Communicator> shared(std::shared_ptr<void>(), own);
+    const std::vector<int64_t> sizes =
+        rank == 0 ? std::vector<int64_t>{6, 4, 4, 6} : std::vector<int64_t>{4, 4, 6, 6};
+    trained[rank] = TrainOnSizes(sizes, {.communicator = shared, .sync_batch_norm = true});
+  };
+  EXPECT_THAT(RunOnThreadRanks(2, {.time_limit = 60, .seed = 3}, train), Each(IsEmpty()));
+  for (const auto& [name, found] : trained[0].persistables) {
+    EXPECT_TRUE(SameBits(found, trained[1].persistables.at(name))) << name;
+  }
 }
 
 // The statistics of two images are far from those of four.

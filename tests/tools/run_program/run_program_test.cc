@@ -3,23 +3,29 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/npz.h"
 #include "framework/io/safetensors.h"
 #include "framework/ir/codec.h"
 #include "framework/ir/text.h"
 #include "operators/common/half.h"
+#include "tests/harness/array_tensor.h"
 #include "tests/harness/temp_directory.h"
+#include "tests/harness/thread_ranks.h"
 
 namespace skiff {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -383,9 +389,24 @@ TEST_F(RunProgram, NamesLinesThatAreNoJobs) {
   EXPECT_THROW(RunProgramJobs(folder_ / "nowhere.jsonl", {}), Error);
 }
 
-// Trains a program of a folder from its parameters on its feeds, after the startup program if one
-// is named. Expects the losses that PaddlePaddle had.
 // `of_first`: how far each loss may be off, as a share of the first one; 0: 1e-4 of itself.
+void ExpectLosses(const std::vector<double>& found, const std::vector<double>& expected,
+                  double of_first) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double tolerance = of_first > 0 ? of_first * expected[0] : 1e-4 * expected[i];
+    EXPECT_NEAR(found[i], expected[i], tolerance) << "step " << i;
+  }
+}
+
+// An .npz can't have bfloat16.
+std::string ParamsOf(const std::string& folder) {
+  const std::string params = folder + "params.safetensors";
+  return PathExists(params) ? params : folder + "params.npz";
+}
+
+// Trains a program of a folder from its parameters on its feeds, after the startup program if one
+// is named. Expects the losses that PaddlePaddle had, as ExpectLosses does.
 void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& program,
                                 const std::string& startup = "", double of_first = 0) {
   const std::string folder = StrCat("tests/tools/run_program/", name, "/");
@@ -393,24 +414,17 @@ void ExpectLossesOfPaddlePaddle(const std::string& name, const std::string& prog
   ASSERT_EQ(expected.size(), 1u);
   const auto& [loss, losses] = *expected.begin();
   ASSERT_EQ(losses.element_count(), 20);
-  // An .npz can't have bfloat16.
-  const std::string params = folder + "params.safetensors";
   const TempDirectory out;
   RunProgramFile({.program = folder + program,
                   .startup = startup.empty() ? "" : folder + startup,
-                  .params = PathExists(params) ? params : folder + "params.npz",
+                  .params = ParamsOf(folder),
                   .feed = folder + "feed.npz",
                   .fetch = {loss},
                   .steps = losses.element_count(),
                   .save_params = "",
                   .out = out / "out.safetensors"});
   const Tensor found = ReadSafetensors(out / "out.safetensors").at(loss + ".steps");
-  ASSERT_EQ(found.element_count(), losses.element_count());
-  for (size_t i = 0; i < losses.values<double>().size(); ++i) {
-    const double wanted = losses.values<double>()[i];
-    const double tolerance = of_first > 0 ? of_first * losses.values<double>()[0] : 1e-4 * wanted;
-    EXPECT_NEAR(found.values<double>()[i], wanted, tolerance) << "step " << i;
-  }
+  ExpectLosses(found.ToVector<double>(), losses.ToVector<double>(), of_first);
 }
 
 // tests/oracle/write_in_paddle.py --fixture wrote the folders, with the gradients and optimizer ops
@@ -467,6 +481,94 @@ TEST(ProgramOfPaddlePaddle, TrainsInFloat16WithLossScaling) {
     EXPECT_EQ(found.at("loss_scaling_0").Item<float>(), 1024.0f);
     EXPECT_EQ(found.at("num_good_steps_0").Item<int32_t>(), 20);
   }
+}
+
+// ---- several ranks, each on its share of the batch
+
+// Returns the part of rows that the rank gets.
+Tensor RowsOf(const World& world, const Tensor& all) {
+  std::vector<int64_t> dims(all.shape().begin(), all.shape().end());
+  dims[0] /= world.size;
+  Tensor rows(Shape(dims), all.dtype());
+  std::memcpy(rows.raw_data(),
+              static_cast<const char*>(all.raw_data()) + world.rank * rows.byte_count(),
+              static_cast<size_t>(rows.byte_count()));
+  return rows;
+}
+
+struct RankTraining {
+  std::vector<double> losses;
+  TensorMap parameters;  // all persistables after the last step
+};
+
+// Trains the program of a folder as one of several ranks.
+RankTraining TrainOnRank(const std::string& folder, const std::string& loss, int64_t steps,
+                         Communicator* own) {
+  const std::unique_ptr<Program> program = ParseProgram(ReadFile(folder + "main.pb"));
+  Executor executor(Place::Cpu());
+  const std::string params = ParamsOf(folder);
+  for (const auto& [name, tensor] :
+       IsSafetensorsPath(params) ? ReadSafetensors(params) : ReadNpz(params)) {
+    executor.scope().Assign(name, tensor);
+  }
+  FeedList feeds;
+  for (const auto& [name, tensor] : ReadNpz(folder + "feed.npz")) {
+    feeds.emplace_back(name, RowsOf(own->world(), tensor));
+  }
+  const std::shared_ptr<Communicator> shared(std::shared_ptr<void>(), own);
+  CompiledProgram compiled =
+      executor.Compile(*program, {.data_parallel = {.communicator = shared}});
+  BoundProgram bound = compiled.Bind(feeds, {loss});
+  RankTraining trained;
+  for (int64_t i = 0; i < steps; ++i) {
+    bound.Step();
+    trained.losses.push_back(bound.fetch(0).Item<float>());
+  }
+  for (const std::string& name : executor.scope().Names()) {
+    trained.parameters[name] = executor.scope().Get(name);
+  }
+  return trained;
+}
+
+// Two ranks with half of the batch each have the losses, as a mean, that PaddlePaddle has with all
+// of it.
+void ExpectLossesOnRanks(const std::string& name, double of_first = 0) {
+  SCOPED_TRACE(name);
+  const std::string folder = StrCat("tests/tools/run_program/", name, "/");
+  const TensorMap expected = ReadNpz(folder + "losses.npz");
+  const auto& [loss, losses] = *expected.begin();
+  std::vector<RankTraining> trained(2);
+  const auto errors = RunOnThreadRanks(2, {.time_limit = 60}, [&](Communicator* own) {
+    trained[static_cast<size_t>(own->world().rank)] =
+        TrainOnRank(folder, loss, losses.element_count(), own);
+  });
+  ASSERT_THAT(errors, Each(""));
+  std::vector<double> means;
+  for (size_t i = 0; i < trained[0].losses.size(); ++i) {
+    means.push_back((trained[0].losses[i] + trained[1].losses[i]) / 2);
+  }
+  ExpectLosses(means, losses.ToVector<double>(), of_first);
+  for (const auto& [parameter, tensor] : trained[0].parameters) {
+    EXPECT_TRUE(harness::SameBits(tensor, trained[1].parameters.at(parameter))) << parameter;
+  }
+}
+
+// PaddlePaddle 2 changes gradients in place before the update. Of the encoder they are clipped by
+// their norm, which is that of the sum over the ranks; of the others the loss scale is taken out.
+TEST(ProgramOfPaddlePaddle, TrainsOnTwoRanksWithTheLossesOfPaddlePaddle) {
+  ExpectLossesOnRanks("paddle_encoder");
+  ExpectLossesOnRanks("paddle_amp_float16", 0.001);
+  ExpectLossesOnRanks("paddle_amp_float16_o1", 0.001);
+  ExpectLossesOnRanks("paddle_amp_bfloat16_o2", 0.01);
+}
+
+// GradientMergeOptimizer, whose updates are in a conditional_block.
+TEST(ProgramOfPaddlePaddle, IsRefusedOnRanksIfABranchUpdatesParameters) {
+  const auto errors = RunOnThreadRanks(2, {.time_limit = 60}, [](Communicator* own) {
+    TrainOnRank("tests/tools/run_program/paddle_gradient_merge/", "", 1, own);
+  });
+  EXPECT_THAT(errors, Each(AllOf(HasSubstr("adam (block 1, op #"),
+                                 HasSubstr("updates parameters in a block of another op"))));
 }
 
 // tests/oracle/write_beam_search.py wrote it: the beam search of Fluid's documentation, whose while
