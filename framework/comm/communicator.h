@@ -68,11 +68,11 @@ class Communicator {
   // Throws if a rank has aborted, if Exchange or Sum has thrown before, and if work of a stream has
   // failed.
   virtual void Check() = 0;
-  // Must be called now and then by a host that waits for work of a stream, since work that waits
-  // for a rank that doesn't come any more ends only after an Error. Does what Check does. On a
-  // device it also throws an Error (kIo) once `waited_seconds`, the seconds of this wait so far,
-  // are above the time limit of the communicator; the Error names the limit and the last work that
-  // the communicator has given to a stream. After an Error all work that waits for ranks ends.
+  // A host that waits for a stream must call it now and then: if a rank doesn't come any more, the
+  // work of a stream ends only after an Error. Does what Check does. On a device it also throws an
+  // Error (kIo) if `waited_seconds`, the seconds of the host's wait so far, are above the time
+  // limit of the communicator; the Error names the limit, and the activity of the last call that
+  // has given work to a stream. After an Error, all work that waits for other ranks ends.
   virtual void CheckWait(double waited_seconds);
   // Ends the work of all ranks after a failure of this rank: calls of the other ranks throw, or
   // their processes end with a status other than 0. Prints `message` to stderr, behind Text() of

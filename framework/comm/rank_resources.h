@@ -9,8 +9,8 @@
 
 namespace skiff {
 
-// Returns the cores of the rank: of those that the calling thread may run on, which a launcher may
-// have chosen, no more than the rank's share of the host's cores. At least 1.
+// Returns how many cores the rank has: the cores to which a launcher has bound it (on which the
+// calling thread may run), but at most its share of the host's cores. At least 1.
 int32_t CoresOfRank(const World& world);
 
 // Returns the threads of each rank if nobody has said a number: the fewest that a rank has. A rank
