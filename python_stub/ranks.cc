@@ -49,6 +49,7 @@ void AbortAfterExceptions() {
   sys.attr("excepthook") = py::cpp_function(
       [print](const py::object& type, const py::object& value, const py::object& traceback) {
         print(type, value, traceback);
+        if (Ranks::The().IsForkedChild()) return;
         const py::list lines =
             py::module_::import("traceback").attr("format_exception_only")(type, value);
         const py::object last = lines[lines.size() - 1].attr("strip")();
@@ -102,7 +103,7 @@ void Ranks::Abort(const std::string& message) {
   const Ranks* const ranks = started;
   if (ranks == nullptr) {
     std::fprintf(stderr, "%s\n", message.c_str());
-  } else if (ranks->communicator() == nullptr) {
+  } else if (ranks->communicator() == nullptr || ranks->IsForkedChild()) {
     ranks->world().Report(message);
   } else {
     ranks->communicator()->Abort(message);
@@ -112,6 +113,8 @@ void Ranks::Abort(const std::string& message) {
 
 void Ranks::EndAtExit(int status, void* ranks) {
   Ranks& own = *static_cast<Ranks*>(ranks);
+  // A thread that the child lacks may have held the mutex at the fork.
+  if (own.IsForkedChild()) return;
   const std::lock_guard lock(own.mutex_);
   // Otherwise the function of StartMpi, which runs next, ends all ranks.
   if (status == 0 && own.uses_ == 0) own.communicator_.reset();

@@ -2,6 +2,8 @@
 // trainers of Python.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -36,12 +38,13 @@ class Ranks {
   // the ranks have started before, and what LaunchedRanks throws.
   //
   // When the process exits with status 0, it waits for all ranks; with another status, it ends
-  // them.
+  // them. The exit of a child that the process has forked, and an exception that ends the child,
+  // do neither.
   static void Start(double time_limit);
   // Returns the ranks. Starts them, with a default limit, unless they have started.
   static Ranks& The();
   // Prints the message, behind the rank's text once the ranks have started, and ends this process
-  // and all other ranks. The caller holds the interpreter.
+  // and all other ranks; in a forked child, the child alone. The caller holds the interpreter.
   [[noreturn]] static void Abort(const std::string& message);
 
   const World& world() const { return world_; }
@@ -86,9 +89,12 @@ class Ranks {
   // Returns false if the ranks have started before.
   static bool StartNow(double time_limit);
   static void EndAtExit(int status, void* ranks);
+  // Whether this process is a child that the rank has forked.
+  bool IsForkedChild() const { return process_ != getpid(); }
   std::shared_ptr<Communicator> DeviceCommunicator(Place place);
 
   const double time_limit_;
+  const pid_t process_ = getpid();
   std::shared_ptr<Communicator> communicator_;
   const World world_;
   std::map<int32_t, std::shared_ptr<Communicator>> of_devices_;  // by number

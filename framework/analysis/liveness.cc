@@ -5,6 +5,8 @@
 
 #include "framework/analysis/plan_uses.h"
 #include "framework/analysis/stream_waits.h"
+#include "framework/base/element_count.h"
+#include "memory/allocator.h"
 
 namespace skiff {
 namespace {
@@ -53,6 +55,36 @@ ValueTable<Life> StorageLives(const Plan& plan) {
   return lives;
 }
 
+std::optional<StreamWorkspace> WorkspaceOfStream(const Plan& plan, Place place) {
+  if (plan.has_guards || !HasCommunicationStream(plan)) return std::nullopt;
+  const std::vector<size_t> ends = StreamEnds(plan);
+  StreamWorkspace workspace;
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const Instruction& instruction = plan.instructions[i];
+    if (instruction.stream == PlanStream::kMain || instruction.place != place) continue;
+    const int64_t bytes = WorkspacesInRow(instruction).back();
+    if (bytes == 0) continue;
+    Life& life = workspace.life;
+    if (life.first < 0) life.first = static_cast<int32_t>(i);
+    life.last = std::max(life.last, static_cast<int32_t>(ends[i]));
+    if (bytes > workspace.bytes) workspace.largest = i;
+    workspace.bytes = std::max(workspace.bytes, bytes);
+  }
+  if (workspace.bytes == 0) return std::nullopt;
+  return workspace;
+}
+
+std::vector<int64_t> WorkspacesInRow(const Instruction& instruction) {
+  std::vector<int64_t> row;
+  int64_t end = 0;
+  for (const int64_t bytes : instruction.workspace_bytes) {
+    row.push_back(RoundUp(end, kBufferAlignment));
+    end = row.back() + bytes;
+  }
+  row.push_back(end);
+  return row;
+}
+
 std::vector<int64_t> LiveBytes(const Plan& plan) {
   const ValueTable<Life> lives = StorageLives(plan);
   // The change at each instant. The sum below turns changes into live bytes.
@@ -65,9 +97,16 @@ std::vector<int64_t> LiveBytes(const Plan& plan) {
     bytes[static_cast<size_t>(life.last) + 1] -= StorageBytes(plan[value]);
   }
   const std::vector<size_t> ends = StreamEnds(plan);
+  const std::optional<StreamWorkspace> shared = WorkspaceOfStream(plan, plan.place);
+  if (shared) {
+    bytes[static_cast<size_t>(shared->life.first)] += shared->bytes;
+    bytes[static_cast<size_t>(shared->life.last) + 1] -= shared->bytes;
+  }
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
-    if (plan.instructions[i].place != plan.place) continue;
-    const std::vector<int64_t>& workspaces = plan.instructions[i].workspace_bytes;
+    const Instruction& instruction = plan.instructions[i];
+    if (instruction.place != plan.place) continue;
+    if (shared && instruction.stream == PlanStream::kCommunication) continue;
+    const std::vector<int64_t>& workspaces = instruction.workspace_bytes;
     const int64_t sum = std::accumulate(workspaces.begin(), workspaces.end(), int64_t{0});
     bytes[i] += sum;
     bytes[ends[i] + 1] -= sum;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "framework/analysis/liveness.h"
@@ -23,6 +24,18 @@ PlannedBuffer BlockWrittenBy(const Instruction& instruction) {
   const Op& op = *instruction.op;
   if (op.HasAttr(kOpNamescopeAttr)) block.layer = op.Attr<std::string>(kOpNamescopeAttr);
   if (op.site.line > 0) block.site = StrCat(op.site.file, ":", op.site.line);
+  return block;
+}
+
+// Returns a workspace of the instruction, or what begins with it.
+PlannedBuffer WorkspaceOf(const Instruction& instruction, size_t workspace, int64_t bytes,
+                          const Life& life) {
+  PlannedBuffer block = BlockWrittenBy(instruction);
+  block.bytes = bytes;
+  const std::vector<int64_t>& offsets = instruction.workspace_offsets;
+  if (workspace < offsets.size()) block.offset = offsets[workspace];
+  block.first = life.first;
+  block.last = life.last;
   return block;
 }
 
@@ -63,6 +76,7 @@ MemoryReport ReportMemory(const Plan& plan) {
   }
   const ValueTable<Life> lives = StorageLives(plan);
   const std::vector<size_t> ends = StreamEnds(plan);
+  const std::optional<StreamWorkspace> shared = WorkspaceOfStream(plan, plan.place);
   for (size_t i = 0; i < plan.instructions.size(); ++i) {
     const Instruction& instruction = plan.instructions[i];
     report.op_names.push_back(instruction.Name());
@@ -84,14 +98,15 @@ MemoryReport ReportMemory(const Plan& plan) {
       block.last = life.last;
       report.blocks.push_back(std::move(block));
     }
-    const bool is_here = instruction.place == plan.place;
-    for (size_t j = 0; is_here && j < instruction.workspace_bytes.size(); ++j) {
-      PlannedBuffer block = BlockWrittenBy(instruction);
-      block.bytes = instruction.workspace_bytes[j];
-      if (j < instruction.workspace_offsets.size()) block.offset = instruction.workspace_offsets[j];
-      block.first = static_cast<int32_t>(i);
-      block.last = static_cast<int32_t>(ends[i]);
-      report.blocks.push_back(std::move(block));
+    const Life life{.first = static_cast<int32_t>(i), .last = static_cast<int32_t>(ends[i])};
+    if (shared && shared->life.first == life.first) {
+      const Instruction& largest = plan.instructions[shared->largest];
+      report.blocks.push_back(WorkspaceOf(largest, 0, shared->bytes, shared->life));
+    }
+    if (instruction.place != plan.place) continue;
+    if (shared && instruction.stream == PlanStream::kCommunication) continue;
+    for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
+      report.blocks.push_back(WorkspaceOf(instruction, j, instruction.workspace_bytes[j], life));
     }
   }
   return report;

@@ -10,7 +10,9 @@
 namespace skiff {
 
 // The memory of a value or a workspace, live from the first instruction that writes it to the last
-// that reads it. `last` is the number of instructions if it is fetched.
+// that reads it. `last` is the number of instructions if it is fetched. The workspaces of the
+// communication stream are one buffer (StreamWorkspace), named after the instruction that needs all
+// of it.
 struct PlannedBuffer {
   std::string variable;  // empty: a workspace
   std::string op;        // the instruction that writes it first (Instruction::Name)

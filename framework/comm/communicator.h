@@ -68,13 +68,20 @@ class Communicator {
   // Throws if a rank has aborted, if Exchange or Sum has thrown before, and if work of a stream has
   // failed.
   virtual void Check() = 0;
+  // A host that waits for a stream must call it now and then: if a rank doesn't come any more, the
+  // work of a stream ends only after an Error. Does what Check does. On a device it also throws an
+  // Error (kIo) if `waited_seconds`, the seconds of the host's wait so far, are above the time
+  // limit of the communicator; the Error names the limit, and the activity of the last call that
+  // has given work to a stream. After an Error, all work that waits for other ranks ends.
+  virtual void CheckWait(double waited_seconds);
   // Ends the work of all ranks after a failure of this rank: calls of the other ranks throw, or
   // their processes end with a status other than 0. Prints `message` to stderr, behind Text() of
   // the world. Returns, unless the process has to end with the call.
   virtual void Abort(const std::string& message) noexcept = 0;
 
   // Sets what the rank does now, such as "c_allreduce_sum of fc_0.w_0@GRAD, step 812", for the
-  // Errors of Exchange. nullptr: nothing that has a name. The text must live until the next call.
+  // Errors of Exchange and Sum. nullptr: nothing that has a name. The text must live until the next
+  // call. On a device, Errors about the work say it, too, when the call has long returned.
   void set_activity(const std::string* activity) { activity_ = activity; }
   const std::string* activity() const { return activity_; }
   // Returns the bytes that this rank has sent to other ranks so far, by Exchange alone.

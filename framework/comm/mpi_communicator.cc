@@ -3,6 +3,8 @@
 // notices at the first piece if the sender has other pieces in mind.
 #include "framework/comm/mpi_communicator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -47,8 +49,12 @@ struct Request {
 struct Process {
   const MpiPlugin& plugin;
   const World world;
+  const pid_t id;
 };
 Process* running = nullptr;  // from the start of MPI to its end
+
+// Whether this process is a child that the rank has forked. MPI isn't its own.
+bool IsForkedChild() { return running != nullptr && running->id != getpid(); }
 
 // Ends all ranks and this process.
 [[noreturn]] void AbortAll(const MpiPlugin& plugin) {
@@ -59,7 +65,7 @@ Process* running = nullptr;  // from the start of MPI to its end
 }
 
 void AbortAtExit() {
-  if (running == nullptr) return;
+  if (running == nullptr || IsForkedChild()) return;
   running->world.Report("exits before all ranks have ended");
   AbortAll(running->plugin);
 }
@@ -105,7 +111,7 @@ class MpiCommunicator : public Communicator {
 };
 
 MpiCommunicator::~MpiCommunicator() {
-  if (std::uncaught_exceptions() > exceptions_) return;
+  if (std::uncaught_exceptions() > exceptions_ || IsForkedChild()) return;
   if (!failure_.empty()) Abort(failure_);
   try {
     Run(std::numeric_limits<double>::infinity(),
@@ -270,7 +276,7 @@ std::shared_ptr<Communicator> StartMpi(double time_limit) {
                        .local_rank = found.local_rank,
                        .local_size = found.local_size,
                        .host = found.host};
-  running = new Process{.plugin = plugin, .world = world};
+  running = new Process{.plugin = plugin, .world = world, .id = getpid()};
   std::atexit(AbortAtExit);
   return std::make_shared<MpiCommunicator>(world, plugin, time_limit);
 }

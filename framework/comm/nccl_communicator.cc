@@ -4,20 +4,18 @@
 #include "framework/comm/nccl_communicator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "framework/base/dtype.h"
 #include "framework/base/error.h"
 #include "framework/base/shared_library.h"
-#include "framework/base/steady_seconds.h"
 #include "framework/base/str_cat.h"
 #include "framework/comm/gather.h"
 #include "framework/comm/message_checks.h"
 #include "framework/comm/nccl_declarations.h"
+#include "framework/comm/polling.h"
 #include "memory/device.h"
 #include "memory/places.h"
 
@@ -118,13 +116,13 @@ class NcclCommunicator final : public Communicator {
 
   ~NcclCommunicator() override {
     // A rank that has ended without a word wouldn't come.
-    constexpr double kLimit = 10;
+    constexpr double kLimit = 10;  // as the header says
     if (comm_ == nullptr) return;
     try {
       const DeviceUse use = UsePlace(place_);
       int state = TheLibrary().finalize(comm_);
-      const double start = SteadySeconds();
-      while (state == nccl::kInProgress && SteadySeconds() - start < kLimit) state = State();
+      Polling polling(kLimit);
+      while (state == nccl::kInProgress && polling.Wait()) state = State();
       if (state == nccl::kSuccess) TheLibrary().destroy(std::exchange(comm_, nullptr));
     } catch (const Error&) {
       // A device that has failed says so in each call.
@@ -138,6 +136,7 @@ class NcclCommunicator final : public Communicator {
                 DeviceStream* stream) override {
     CheckStream(stream);
     CheckMessages(world(), out, in);
+    NoteWork();
     Try([&] {
       CopyOwn(out, in, stream);
       SendAndReceive(out, in, static_cast<CUstream_st*>(stream->handle()));
@@ -150,6 +149,7 @@ class NcclCommunicator final : public Communicator {
     SKIFF_ENFORCE(count >= 0, kInvalidArgument, "sum of ", count, " numbers, expected at least 0");
     const int type = TypeOf(dtype);
     if (count == 0) return;
+    NoteWork();
     Try([&] {
       Await("ncclAllReduce",
             TheLibrary().all_reduce(data, data, static_cast<size_t>(count), type, nccl::kSum, comm_,
@@ -158,9 +158,14 @@ class NcclCommunicator final : public Communicator {
   }
 
   void Check() override {
+    Try([&] { CheckRanks(); });
+  }
+
+  void CheckWait(double waited_seconds) override {
     Try([&] {
-      host_->Check();
-      CheckResult("ncclCommGetAsyncError", State());
+      CheckRanks();
+      SKIFF_ENFORCE(waited_seconds <= time_limit_, kIo, TimeLimitText(world(), time_limit_, {}),
+                    WorkText());
     });
   }
 
@@ -226,6 +231,21 @@ class NcclCommunicator final : public Communicator {
     if (comm_ != nullptr) TheLibrary().abort(std::exchange(comm_, nullptr));
   }
 
+  void CheckRanks() const {
+    host_->Check();
+    CheckResult("ncclCommGetAsyncError", State());
+  }
+
+  // Keeps the activity of a call, since its work goes on when the call has returned.
+  void NoteWork() {
+    activity() == nullptr ? work_.clear() : static_cast<void>(work_.assign(*activity()));
+  }
+  // Returns what an Error says of the call, or of the work that the device has.
+  std::string WorkText() const {
+    if (activity() != nullptr || work_.empty()) return ActivityText();
+    return StrCat("; its device has work up to ", work_);
+  }
+
   void CopyOwn(std::span<const OutMessage> out, std::span<const InMessage> in,
                DeviceStream* stream) const {
     const auto from = std::ranges::find(out, world().rank, &OutMessage::to);
@@ -263,19 +283,17 @@ class NcclCommunicator final : public Communicator {
 
   void CheckResult(const char* call, int result) const {
     SKIFF_ENFORCE(!IsFailure(result), kIo, world().Text(), ": ", ResultText(call, result, comm_),
-                  ActivityText());
+                  WorkText());
   }
 
   // Waits until NCCL has done what a call has begun. `result` is the call's.
   void Await(const char* call, int result) {
     CheckResult(call, result);
-    const double start = SteadySeconds();
-    for (int asked = 0; (result = State()) == nccl::kInProgress; ++asked) {
+    Polling polling(time_limit_);
+    while ((result = State()) == nccl::kInProgress) {
       host_->Check();
-      SKIFF_ENFORCE(SteadySeconds() - start < time_limit_, kIo, world().Text(), " has waited ",
-                    time_limit_, " s for other ranks in ", call, ActivityText());
-      // Connections take milliseconds the first time, and nothing later.
-      if (asked > 100) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      SKIFF_ENFORCE(polling.Wait(), kIo, TimeLimitText(world(), time_limit_, {}), " in ", call,
+                    ActivityText());
     }
     CheckResult(call, result);
   }
@@ -289,6 +307,7 @@ class NcclCommunicator final : public Communicator {
   const std::shared_ptr<Communicator> host_;
   const Place place_;
   const double time_limit_;
+  std::string work_;           // the activity of the last call
   nccl::Comm comm_ = nullptr;  // nullptr: ended
   std::string failure_;        // why it has ended
 };

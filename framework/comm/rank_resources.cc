@@ -11,14 +11,16 @@
 
 namespace skiff {
 
+int32_t CoresOfRank(const World& world) {
+  const auto of_host = static_cast<int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  // If a launcher has bound the rank to cores already, omp_get_num_procs() counts these.
+  return std::min(omp_get_num_procs(), std::max(1, of_host / world.local_size));
+}
+
 int32_t ThreadsOfRank(Communicator* ranks) {
-  int32_t own = omp_get_max_threads();
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-    // A launcher may have bound the rank to cores already, which omp_get_num_procs() counts.
-    const auto cores = static_cast<int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
-    const int32_t local_size = ranks == nullptr ? 1 : ranks->world().local_size;
-    own = std::min(omp_get_num_procs(), std::max(1, cores / local_size));
-  }
+  const bool is_said = std::getenv("OMP_NUM_THREADS") != nullptr;
+  const int32_t own =
+      is_said ? omp_get_max_threads() : CoresOfRank(ranks == nullptr ? World() : ranks->world());
   return std::ranges::min(GatherNumbers(ranks, own));
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "framework/base/error.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/comm/message_checks.h"
 
 namespace skiff {
@@ -59,7 +60,6 @@ class ThreadsCommunicator : public Communicator {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  using Clock = std::chrono::steady_clock;
 
   // Sends and receives; ends the rank if that fails.
   void Move(std::span<const OutMessage> out, std::span<const InMessage> in);
@@ -73,11 +73,12 @@ class ThreadsCommunicator : public Communicator {
   // Takes back the messages that nobody has received. Waits for messages in copy.
   void Withdraw();
 
-  // Waits until something has changed. Throws if an awaited rank has ended, and after the limit.
-  void Wait(Lock* lock, Clock::time_point limit);
+  // Waits until something may have changed. Throws if an awaited rank has ended, and after the
+  // limit, a moment of SteadySeconds.
+  void Wait(Lock* lock, double limit);
   // Returns the ranks that the open messages need, some twice. The mutex is locked.
   std::vector<int32_t> AwaitedRanks();
-  Clock::time_point Limit() const;
+  double Limit() const { return SteadySeconds() + hub_->options.time_limit; }
   // Throws if a rank has aborted, or if this rank has ended. The mutex is locked.
   void CheckLocked();
   // Notes why the rank has ended; the first reason stays.
@@ -131,7 +132,7 @@ void ThreadsCommunicator::Send(const OutMessage& message) {
 
 void ThreadsCommunicator::FinishOpen() {
   Lock lock(hub_->mutex);
-  Clock::time_point limit = Limit();
+  double limit = Limit();
   while (!out_.empty() || !in_.empty()) {
     if (ReceiveOne(&lock) || CloseAnswered()) {
       limit = Limit();
@@ -187,7 +188,9 @@ void ThreadsCommunicator::Withdraw() {
   }
 }
 
-void ThreadsCommunicator::Wait(Lock* lock, Clock::time_point limit) {
+void ThreadsCommunicator::Wait(Lock* lock, double limit) {
+  // The limit may be infinite, which no clock of the library can be.
+  constexpr double kLongestWait = 60;
   CheckLocked();
   const std::vector<int32_t> ranks = AwaitedRanks();
   for (const int32_t rank : ranks) {
@@ -195,9 +198,10 @@ void ThreadsCommunicator::Wait(Lock* lock, Clock::time_point limit) {
     SKIFF_ENFORCE(end.empty(), kIo, "rank ", rank, " ", end, "; ", world().Text(), " waits for it",
                   ActivityText());
   }
-  SKIFF_ENFORCE(Clock::now() < limit, kIo, TimeLimitText(world(), hub_->options.time_limit, ranks),
+  const double left = limit - SteadySeconds();
+  SKIFF_ENFORCE(left > 0, kIo, TimeLimitText(world(), hub_->options.time_limit, ranks),
                 ActivityText());
-  hub_->changed.wait_until(*lock, limit);
+  hub_->changed.wait_for(*lock, std::chrono::duration<double>(std::min(left, kLongestWait)));
 }
 
 std::vector<int32_t> ThreadsCommunicator::AwaitedRanks() {
@@ -205,11 +209,6 @@ std::vector<int32_t> ThreadsCommunicator::AwaitedRanks() {
   for (const InMessage& message : in_) ranks.push_back(message.from);
   for (const OutMessage& message : out_) ranks.push_back(message.to);
   return ranks;
-}
-
-ThreadsCommunicator::Clock::time_point ThreadsCommunicator::Limit() const {
-  const std::chrono::duration<double> seconds(hub_->options.time_limit);
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds);
 }
 
 void ThreadsCommunicator::Check() {

@@ -11,7 +11,7 @@
 namespace skiff {
 
 struct ThreadRanksOptions {
-  // A rank that has waited so many seconds for a message throws an Error.
+  // A rank that has waited so many seconds for a message throws an Error. Infinity: none does.
   double time_limit = 600;
   // Unless it is 0: ranks pause for drawn times before messages, and Sum adds in drawn orders. Code
   // that relies on a moment or an order then fails in some runs.

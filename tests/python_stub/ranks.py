@@ -236,6 +236,21 @@ def exit_with_status(status):
     distributed.barrier()
 
 
+def fork_children():
+    distributed.barrier()
+    if not distributed.is_main():
+        for status in (0, 3):
+            child = os.fork()
+            if child == 0:
+                sys.exit(status)
+            check(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == status)
+        child = os.fork()
+        if child == 0:
+            raise ZeroDivisionError("in the child")
+        check(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1)
+    distributed.barrier()
+
+
 def leave_a_thread():
     distributed.barrier()
     if not distributed.is_main():

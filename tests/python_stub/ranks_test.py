@@ -63,6 +63,9 @@ class Works(InAFolder):
         # Rank 0 alone writes messages.
         self.assertEqual(len([line for line in output if line.startswith("resumed from")]), 1)
 
+    def test_forked_children_end_alone(self):
+        self.assertIn("ZeroDivisionError: in the child", self.output("fork_children"))
+
     def test_package_has_the_plugin(self):
         shutil.copytree(PACKAGE + "/skiff", self.folder + "/skiff")
         self.output("gather", package=self.folder, RUNFILES_DIR="")

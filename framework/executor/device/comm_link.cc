@@ -13,6 +13,7 @@
 
 #include "framework/base/error.h"
 #include "framework/comm/communicator.h"
+#include "framework/comm/rank_resources.h"
 #include "framework/executor/device/rank_wait.h"
 
 namespace skiff {
@@ -196,8 +197,7 @@ bool OverlapsCollectives(const DataParallelOptions& options, Place place) {
   const World& world = options.communicator->world();
   if (world.size == 1) return false;
   if (!place.is_cpu()) return true;
-  const auto cores = static_cast<int32_t>(std::thread::hardware_concurrency());
-  return options.overlap == Overlap::kOn || cores / world.local_size >= kFewestCores;
+  return options.overlap == Overlap::kOn || CoresOfRank(world) >= kFewestCores;
 }
 
 }  // namespace skiff

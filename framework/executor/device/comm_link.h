@@ -52,7 +52,8 @@ std::unique_ptr<CommLink> MakeCommLink(DeviceLink* link,
                                        std::shared_ptr<Communicator> of_device = nullptr);
 
 // Returns whether collective instructions on `place` get a stream of their own: not without other
-// ranks. If the options leave it open, a rank on the CPU needs at least 4 cores for that.
+// ranks. If the options leave it open, a rank on the CPU needs at least 4 cores for that
+// (CoresOfRank).
 bool OverlapsCollectives(const DataParallelOptions& options, Place place);
 
 }  // namespace skiff

@@ -62,7 +62,8 @@ class DeviceLink {
   }
   // Notes work that waits for other ranks, in the stream or in a stream for which it waits. From
   // now on, until a wait throws, waits ask the communicator whether the ranks still come, and throw
-  // the Errors of Communicator::Check. nullptr: no longer.
+  // the Errors of Communicator::CheckWait: a wait ends at the communicator's time limit. nullptr:
+  // no longer.
   void NoteRanks(Communicator* communicator);
   // Waits for the stream. Throws Error (kIo) if something in it failed.
   void Wait() {

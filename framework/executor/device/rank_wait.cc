@@ -12,10 +12,11 @@ void AwaitEvent(DeviceEvent* event, Communicator* communicator) {
   constexpr double kPatience = 0.1;
   const double start = SteadySeconds();
   while (!event->HasPassed()) {
-    if (SteadySeconds() - start < kPatience) {
+    const double waited = SteadySeconds() - start;
+    if (waited < kPatience) {
       std::this_thread::yield();
     } else {
-      communicator->Check();
+      communicator->CheckWait(waited);
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   }

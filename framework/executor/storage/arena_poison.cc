@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <optional>
 
 #include "framework/analysis/liveness.h"
 #include "framework/analysis/stream_waits.h"
@@ -44,10 +45,13 @@ ArenaPoison::ArenaPoison(const Plan& plan, const ValueTensors& values)
     dead_after_[last].push_back({value.offset, value.offset + StorageBytes(value)});
   }
   const std::vector<size_t> ends = StreamEnds(plan);
+  const std::optional<StreamWorkspace> shared = WorkspaceOfStream(plan, plan.place);
   for (size_t i = 0; i < dead_after_.size(); ++i) {
-    if (ends[i] >= dead_after_.size()) continue;
-    std::ranges::copy(WorkspaceRanges(plan.instructions[i]),
-                      std::back_inserter(dead_after_[ends[i]]));
+    const Instruction& instruction = plan.instructions[i];
+    const bool shares = shared && instruction.stream == PlanStream::kCommunication;
+    const size_t end = shares ? static_cast<size_t>(shared->life.last) : ends[i];
+    if (end >= dead_after_.size()) continue;
+    std::ranges::copy(WorkspaceRanges(instruction), std::back_inserter(dead_after_[end]));
   }
 }
 

@@ -1,11 +1,12 @@
 // Values in the arena that have a storage of their own, and workspaces, become buffers of the
 // planner, each with the first and the last instruction at which it is needed. Afterwards the
-// planner's offsets are written back.
+// planner's offsets are written back. All workspaces of the communication stream are one buffer.
 #include "framework/executor/storage/storage.h"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "framework/analysis/contiguous_values.h"
@@ -31,9 +32,14 @@ class StorageRequests {
  public:
   // Those of one place.
   StorageRequests(Plan* plan, Place place)
-      : plan_(*plan), place_(place), lives_(StorageLives(*plan)), ends_(StreamEnds(*plan)) {
+      : plan_(*plan),
+        place_(place),
+        lives_(StorageLives(*plan)),
+        ends_(StreamEnds(*plan)),
+        of_stream_(WorkspaceOfStream(*plan, place)) {
     for (const ValueId value : plan_.ids()) AddValue(value);
     AddGroups();
+    if (of_stream_) Add(of_stream_->bytes, kBufferAlignment, of_stream_->life, &of_stream_offset_);
     for (size_t i = 0; i < plan_.instructions.size(); ++i) AddWorkspaces(i);
   }
 
@@ -43,6 +49,7 @@ class StorageRequests {
         plan_.has_guards ? AddGuards() : std::vector<int64_t>(buffers_.size());
     ArenaPlan arena = PlanWithPolicy(buffers_, plan_.reuse);
     for (size_t i = 0; i < offsets_.size(); ++i) *offsets_[i] = arena.offsets[i] + shifts[i];
+    if (of_stream_) PlaceWorkspacesOfStream();
     if (plan_.has_guards) arena.planned_bytes += PageBytes();
     return arena;
   }
@@ -109,11 +116,22 @@ class StorageRequests {
     Instruction& instruction = plan_.instructions[index];
     if (instruction.place != place_) return;
     instruction.workspace_offsets.assign(instruction.workspace_bytes.size(), 0);
+    if (of_stream_ && instruction.stream == PlanStream::kCommunication) return;
     const Life life{.first = static_cast<int32_t>(index),
                     .last = static_cast<int32_t>(ends_[index])};
     for (size_t j = 0; j < instruction.workspace_bytes.size(); ++j) {
       Add(instruction.workspace_bytes[j], kBufferAlignment, life,
           &instruction.workspace_offsets[j]);
+    }
+  }
+
+  void PlaceWorkspacesOfStream() {
+    for (Instruction& instruction : plan_.instructions) {
+      if (instruction.stream == PlanStream::kMain || instruction.place != place_) continue;
+      const std::vector<int64_t> row = WorkspacesInRow(instruction);
+      for (size_t j = 0; j + 1 < row.size(); ++j) {
+        instruction.workspace_offsets[j] = of_stream_offset_ + row[j];
+      }
     }
   }
 
@@ -134,6 +152,8 @@ class StorageRequests {
   const Place place_;
   const ValueTable<Life> lives_;
   const std::vector<size_t> ends_;  // of instructions
+  const std::optional<StreamWorkspace> of_stream_;
+  int64_t of_stream_offset_ = 0;
   std::vector<ArenaBuffer> buffers_;
   std::vector<int64_t*> offsets_;  // where the offset of each buffer goes
   std::map<ValueId, size_t> buffer_of_;

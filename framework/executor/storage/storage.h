@@ -15,6 +15,7 @@ namespace skiff {
 // Sets the offset of every arena value and workspace, in the arena of its place, and the plan's
 // byte counts. A value lives from the instruction that writes it to the last that reads it, or to
 // the end if it is fetched. Values whose lives don't meet share space as the plan's `reuse` says.
+// Workspaces of the communication stream share theirs whatever it says (StreamWorkspace).
 // The lists of Plan::contiguous are contiguous with every policy. With kArena, other values use the
 // space of each value of a list before and after the value's life; with any other policy, only
 // before and after the lives of the whole list. Throws the Errors of ContiguousSlices and

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/analysis/liveness.h"
 #include "framework/analysis/memory_report.h"
@@ -138,6 +140,33 @@ TEST_F(StreamWaitsTest, ValuesLiveUntilTheMainStreamWaits) {
       EXPECT_EQ(block.last, 4) << "the workspace";
     }
   }
+}
+
+// They run one after the other, though all are known to be over only at the wait.
+TEST_F(StreamWaitsTest, WorkspacesOfTheStreamAreOneBuffer) {
+  Plan plan = Of(R"(
+    {Out: [a#2 float32 [4]]} = tiny_exchange_copy(X: [x#0]) @comm(c0) workspaces=[100, 20]
+    {Out: [b#3 float32 [4]]} = tiny_exchange_copy(X: [x#0]) @comm(c1) workspaces=[200]
+    {Out: [c#4 float32 [4]]} = tiny_copy(X: [x#0]) workspaces=[8]
+    {Out: [d#5 float32 [4]]} = tiny_copy(X: [b#3]) wait(c1)
+    {Out: [e#6 float32 [4]]} = tiny_copy(X: [d#5]))");
+  const std::optional<StreamWorkspace> shared = WorkspaceOfStream(plan, plan.place);
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->life.first, 0);
+  EXPECT_EQ(shared->life.last, 3);
+  EXPECT_EQ(shared->largest, 1u);
+  EXPECT_EQ(shared->bytes, 200);
+  EXPECT_THAT(WorkspacesInRow(plan.instructions[0]), ElementsAre(0, 128, 148));
+  EXPECT_FALSE(WorkspaceOfStream(plan, Place::Cuda()));
+  EXPECT_THAT(LiveBytes(plan), ElementsAre(216, 232, 256, 248, 32));
+  std::vector<int64_t> workspaces;
+  for (const PlannedBuffer& block : ReportMemory(plan).blocks) {
+    if (block.variable.empty()) workspaces.push_back(block.bytes);
+  }
+  EXPECT_THAT(workspaces, ElementsAre(200, 8));
+  plan.has_guards = true;
+  EXPECT_FALSE(WorkspaceOfStream(plan, plan.place)) << "guards lie between them";
+  EXPECT_THAT(LiveBytes(plan), ElementsAre(136, 352, 376, 368, 32));
 }
 
 TEST_F(StreamWaitsTest, APlanWithItsWaitsIsSound) {

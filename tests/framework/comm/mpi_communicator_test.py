@@ -43,6 +43,9 @@ class Works(unittest.TestCase):
     def test_starts_once(self):
         self.assertIn("MPI has started in this process already", self.assert_works("start_twice"))
 
+    def test_forked_children_end_alone(self):
+        self.assert_works("fork")
+
     def test_ranks_wait_for_the_last_at_the_end(self):
         self.assert_works("leave_early", time_limit=1)
 

@@ -3,6 +3,7 @@
 // usage: mpi_program CASE TIME_LIMIT
 // Prints what went wrong; exits with status 0 if nothing did.
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -101,6 +102,25 @@ void FailOnRank1(Communicator* own, const std::function<void()>& fail) {
   WaitForAll(own);
 }
 
+void ExpectExit(pid_t child, int expected) {
+  int status = 0;
+  Expect(waitpid(child, &status, 0) == child, "waitpid");
+  Expect(WIFEXITED(status) && WEXITSTATUS(status) == expected, StrCat("exit with ", expected));
+}
+
+// Rank 1 forks a child that exits, and a child that also destroys the communicator.
+void Fork(Communicator* own) {
+  if (own->world().rank == 1) {
+    const pid_t exits = fork();
+    if (exits == 0) std::exit(7);
+    ExpectExit(exits, 7);
+    const pid_t returns = fork();
+    if (returns == 0) return;
+    ExpectExit(returns, 0);
+  }
+  WaitForAll(own);
+}
+
 [[noreturn]] void SleepForever() {
   while (true) pause();
 }
@@ -122,6 +142,7 @@ const std::map<std::string, std::function<void(Communicator*)>>& Cases() {
       {"gather", Gather},
       {"place", SayPlace},
       {"start_twice", StartTwice},
+      {"fork", Fork},
       {"longer", [](Communicator* own) { SendOne(own, 12, 8); }},
       {"shorter", [](Communicator* own) { SendOne(own, 8, 12); }},
       {"empty", [](Communicator* own) { SendOne(own, 0, 12); }},

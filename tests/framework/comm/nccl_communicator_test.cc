@@ -20,6 +20,7 @@
 
 #include "framework/base/error.h"
 #include "framework/base/str_cat.h"
+#include "framework/comm/activity_scope.h"
 #include "framework/comm/gather.h"
 #include "framework/comm/threads_communicator.h"
 #include "memory/allocator.h"
@@ -37,10 +38,12 @@ using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
+constexpr double kTimeLimit = 600;
+
 // A rank of NCCL with a stream.
 class DeviceRank {
  public:
-  explicit DeviceRank(const std::shared_ptr<Communicator>& host, double time_limit = 600)
+  explicit DeviceRank(const std::shared_ptr<Communicator>& host, double time_limit = kTimeLimit)
       : host_(host),
         place_(Place::Cuda(host->world().rank)),
         communicator_(MakeNcclRank(host, place_, time_limit)),
@@ -288,6 +291,33 @@ TEST_F(SeveralNcclRanks, LearnOfAnAbort) {
   });
   EXPECT_EQ(errors[0], "");
   EXPECT_EQ(errors[1], "rank 1 has aborted: the data are wrong");
+}
+
+// Rank 1 is stopped: it never calls Sum. The device of rank 0 would wait for ever, and nobody but
+// its own host knows how long it has waited.
+TEST_F(SeveralNcclRanks, EndTheWorkThatHasWaitedForTheLimit) {
+  const auto errors = OnDeviceRanks(2, [](DeviceRank& rank) {
+    const auto buffer = rank.OnDevice(std::vector<float>(100, 5));
+    if (rank.rank() == 1) return rank.MeetOthers();
+    Communicator& own = rank.communicator();
+    const auto sum = [&] { own.Sum(buffer->data(), 100, DType::kFloat32, rank.stream()); };
+    {
+      const std::string activity = "c_allreduce_sum of w, step 8";
+      const ActivityScope scope(&own, &activity);
+      sum();
+    }
+    own.CheckWait(0.1);
+    own.CheckWait(kTimeLimit);
+    const std::string message =
+        "rank 0 has waited 600 s for other ranks; its device has work up to c_allreduce_sum of w, "
+        "step 8";
+    EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { own.CheckWait(kTimeLimit + 0.1); }), message);
+    rank.stream()->Wait();
+    EXPECT_EQ(ErrorText(ErrorCode::kIo, sum), message);
+    EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { own.CheckWait(0); }), message);
+    rank.MeetOthers();
+  });
+  EXPECT_THAT(errors, Each(""));
 }
 
 // Rank 1 knows the id, and then does something else.

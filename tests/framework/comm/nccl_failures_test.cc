@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "framework/comm/activity_scope.h"
 #include "framework/comm/nccl_communicator.h"
 #include "framework/comm/threads_communicator.h"
 #include "memory/allocator.h"
@@ -34,10 +35,12 @@ void SumAsLongAsPossible(const std::shared_ptr<Communicator>& host) {
   const auto event = DeviceOf(place).MakeEvent();
   const Buffer numbers(AllocatorOf(place), 400);
   const std::string activity = "c_allreduce_sum, step 8";
-  communicator->set_activity(&activity);
   stream->Fill(numbers.data(), 0, 400);
   for (int i = 0; i < 10; ++i) {
-    communicator->Sum(numbers.data(), 100, DType::kFloat32, stream.get());
+    {
+      const ActivityScope scope(communicator.get(), &activity);
+      communicator->Sum(numbers.data(), 100, DType::kFloat32, stream.get());
+    }
     stream->Record(event.get());
     while (!event->HasPassed()) communicator->Check();
   }
@@ -66,13 +69,14 @@ TEST_F(NcclFailures, WithoutTheLibraryAllRanksSayWhatToInstall) {
   EXPECT_EXIT(PrintErrors("has_nccl=0"), ExitedWithCode(0), HasSubstr(text + text));
 }
 
-// The rank whose operation fails, and the other, which would wait for it for ever.
+// The rank whose operation fails, and the other, which would wait for it for ever. A call says so
+// that has the activity, or a wait behind it.
 TEST_F(NcclFailures, AllRanksLearnOfAFailureOfNccl) {
   EXPECT_EXIT(PrintErrors("nccl_fails_at=5"), ExitedWithCode(0),
               AllOf(HasSubstr(": unhandled system error"),
                     HasSubstr(": remote process exited or there was a network error"),
                     HasSubstr("<rank 0: nccl"), HasSubstr("<rank 1: nccl"),
-                    HasSubstr(" in c_allreduce_sum, step 8>")));
+                    HasSubstr("c_allreduce_sum, step 8>")));
 }
 
 TEST_F(NcclFailures, WithoutOneAllRanksGoOn) {

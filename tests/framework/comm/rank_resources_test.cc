@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "framework/base/parallel.h"
 #include "tests/harness/error_text.h"
@@ -17,7 +19,34 @@ namespace {
 
 using ::testing::Each;
 
-TEST(ThreadsOfRank, AreTheFewestThatARankWasGiven) {
+// Binds the calling thread to the first of its cores, as mpirun does with a rank.
+void BindToOneCore() {
+  cpu_set_t cores;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &cores)) ++core;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(cores), &cores), 0);
+}
+
+TEST(CoresOfRank, AreItsShareOfTheHost) {
+  const auto cores = static_cast<int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  EXPECT_EQ(CoresOfRank({.size = 2, .local_size = 2}),
+            std::min<int32_t>(omp_get_num_procs(), std::max(1, cores / 2)));
+  EXPECT_EQ(CoresOfRank({.size = 1000, .local_size = cores + 1}), 1) << "more ranks than cores";
+}
+
+TEST(CoresOfRank, AreNoMoreThanTheRankIsBoundTo) {
+  std::thread([] {
+    BindToOneCore();
+    EXPECT_EQ(CoresOfRank(World()), 1);
+    EXPECT_EQ(CoresOfRank({.size = 2, .local_size = 1}), 1) << "alone on its host";
+  }).join();
+}
+
+// OpenMP reads the variable when a process starts; what the process has said since counts more.
+TEST(ThreadsOfRank, AreTheFewestThatOpenMpHasIfTheVariableIsSet) {
   setenv("OMP_NUM_THREADS", "4", 1);
   EXPECT_THAT(RunOnThreadRanks(3, {},
                                [](Communicator* own) {

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/framework/comm/drawn_exchange.h"
@@ -125,6 +128,18 @@ TEST(ThreadsCommunicator, NamesTheRanksThatHaventCome) {
   EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { ranks[3]->Exchange({{To(0, sent)}}, {}, nullptr); }),
             "rank 0 has failed: " + error + "; rank 3 waits for it");
   EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { ranks[0]->Check(); }), "rank 0 has failed: " + error);
+}
+
+// Also where the library's clocks couldn't say when it ends.
+TEST(ThreadsCommunicator, MayHaveNoTimeLimit) {
+  for (const double limit : {std::numeric_limits<double>::infinity(), 1e300}) {
+    const auto errors = RunOnThreadRanks(2, {.time_limit = limit}, [](Communicator* own) {
+      // Late, so that the other one waits.
+      if (own->world().rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      SendOne(own, 1, 0, 5, 5);
+    });
+    EXPECT_THAT(errors, Each(""));
+  }
 }
 
 TEST(ThreadsCommunicator, ThrowsIfAnAwaitedRankHasEnded) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "framework/base/error.h"
+#include "framework/comm/rank_resources.h"
 #include "framework/comm/threads_communicator.h"
 #include "memory/places.h"
 #include "tests/framework/executor/echo_communicator.h"
@@ -242,9 +243,11 @@ TEST(OverlapsCollectives, NeedsOtherRanks) {
 }
 
 TEST(OverlapsCollectives, NeedsSomeCoresForEachRankOnTheCpu) {
-  const auto cores = static_cast<int32_t>(std::thread::hardware_concurrency());
-  EXPECT_EQ(OverlapsCollectives(OptionsOf(2, Overlap::kAuto), Place::Cpu()), cores / 2 >= 4);
-  EXPECT_FALSE(OverlapsCollectives(OptionsOf(cores / 4 + 1, Overlap::kAuto), Place::Cpu()));
+  const DataParallelOptions two = OptionsOf(2, Overlap::kAuto);
+  const int32_t cores = CoresOfRank(two.communicator->world());
+  EXPECT_EQ(OverlapsCollectives(two, Place::Cpu()), cores >= 4);
+  const auto of_host = static_cast<int32_t>(std::thread::hardware_concurrency());
+  EXPECT_FALSE(OverlapsCollectives(OptionsOf(of_host / 4 + 1, Overlap::kAuto), Place::Cpu()));
 }
 
 TEST(OverlapsCollectives, NeedsNoCoresOnADevice) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "framework/base/error.h"
+#include "framework/base/steady_seconds.h"
 #include "framework/executor/device/device_link.h"
 #include "tests/framework/executor/echo_communicator.h"
 #include "tests/harness/emulated_device.h"
@@ -41,6 +42,15 @@ class LostCommunicator final : public EchoCommunicator {
   int checks = 0;
 };
 
+// Has two ranks and the time limit of a communicator of a device.
+class LimitedCommunicator final : public EchoCommunicator {
+ public:
+  void CheckWait(double waited_seconds) override {
+    SKIFF_ENFORCE(waited_seconds <= kLimit, kIo, "rank 0 has waited 0.3 s for other ranks");
+  }
+  static constexpr double kLimit = 0.3;
+};
+
 TEST(AwaitEvent, AsksNobodyWhileAStepOfUsualLengthEnds) {
   AskedEvent event(5);
   LostCommunicator communicator;
@@ -53,6 +63,16 @@ TEST(AwaitEvent, ThrowsWhenARankDoesNotComeAnyMore) {
   LostCommunicator communicator;
   EXPECT_THAT(ErrorText(ErrorCode::kIo, [&] { AwaitEvent(&event, &communicator); }),
               HasSubstr("rank 1 has ended"));
+}
+
+// The other rank is there, but stopped: only the time says so.
+TEST(AwaitEvent, ThrowsAtTheLimitOfTheCommunicator) {
+  AskedEvent event(kNever);
+  LimitedCommunicator communicator;
+  const double start = SteadySeconds();
+  EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { AwaitEvent(&event, &communicator); }),
+            "rank 0 has waited 0.3 s for other ranks");
+  EXPECT_GE(SteadySeconds() - start, LimitedCommunicator::kLimit);
 }
 
 // What the link does with it.
@@ -74,6 +94,14 @@ TEST_F(LinkOfRanks, WaitsForTheWholeStream) {
   }
   link_.NoteRanks(nullptr);
   link_.Wait();
+}
+
+TEST_F(LinkOfRanks, WaitsNoLongerThanTheCommunicator) {
+  AskedEvent never(kNever);
+  LimitedCommunicator communicator;
+  link_.NoteRanks(&communicator);
+  EXPECT_EQ(ErrorText(ErrorCode::kIo, [&] { link_.Await(&never); }),
+            "rank 0 has waited 0.3 s for other ranks");
 }
 
 TEST_F(LinkOfRanks, AsksOnceMoreOnlyIfThereAreRanksAgain) {
