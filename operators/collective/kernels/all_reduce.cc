@@ -136,11 +136,9 @@ OpDef SumDef(StaticText type, StaticText doc, bool takes_lists) {
   OpDef def;
   def.type = type;
   def.doc = doc;
-  const StaticText x_doc =
-      takes_lists ? StaticText(
-                        "Floats, int32 or int64, all of one dtype, and each of one shape on all "
-                        "ranks.")
-                  : StaticText("Floats, int32 or int64, of one shape on all ranks.");
+  const char* const x_doc =
+      takes_lists ? "Floats, int32 or int64, of one dtype, each of one shape on all ranks."
+                  : "Floats, int32 or int64, of one shape on all ranks.";
   def.inputs = {{.name = "X", .doc = x_doc, .duplicable = takes_lists}, SkipSlot()};
   def.outputs = {
       {.name = "Out", .doc = "Like X, or float32 (out_dtype).", .duplicable = takes_lists}};
@@ -160,11 +158,10 @@ OpDef SumDef(StaticText type, StaticText doc, bool takes_lists) {
 }
 
 AttrDef OrderAttr() {
-  return ChoiceAttr(
-      "order", "ranks", {"ranks", "fast"},
-      "\"ranks\": ((x0 + x1) + x2) + ... in the order of ranks; with `mean`, the bits "
-      "of gradient_merge. \"fast\": as the library adds that moves the bytes; half "
-      "goes out and comes back as float32.");
+  return ChoiceAttr("order", "ranks", {"ranks", "fast"},
+                    "\"ranks\": ((x0 + x1) + x2) + ... in the order of ranks; with `mean`, the "
+                    "bits of gradient_merge. \"fast\": as the library adds that moves the bytes; "
+                    "half goes out and comes back as float32.");
 }
 
 void InferSum(OpContext& context) {
