@@ -1,4 +1,4 @@
-// Ops that make a list Out of a list X, and what each of several ranks gives them.
+// Ops with a list of inputs X and a list of outputs Out, and inputs for several ranks.
 #pragma once
 
 #include <cstddef>
