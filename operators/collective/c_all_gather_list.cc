@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/error.h"
 #include "framework/op/arguments.h"
 #include "operators/collective/kernels/array_list.h"
 #include "operators/collective/kernels/collective_definition.h"
@@ -29,14 +28,7 @@ constexpr const char* kType = "c_all_gather_list";
 enum Region { kReceived, kOwn };
 
 void Infer(OpContext& context) {
-  const DType dtype = context.Input("X").dtype;
-  for (size_t i = 0; i < context.InputCount("X"); ++i) {
-    SKIFF_ENFORCE(context.Input("X", i).dtype == dtype, kInvalidArgument, kType, ": X[", i, "] is ",
-                  context.Input("X", i).dtype, ", expected ", dtype, " as X[0]");
-    SKIFF_ENFORCE(context.OutputIndex("Out", i) >= 0, kInvalidArgument, kType,
-                  ": output \"Out\" has no argument ", i, ", expected one for each X");
-    context.SetOutputLike("Out", "X", i);
-  }
+  SetOutputsLike(context, "Out", "X");
   CheckParts(context);
 }
 
@@ -53,7 +45,7 @@ class AllGatherList final : public Kernel {
   }
 
   void Run(const KernelContext& run) override {
-    CheckRankCount(run, kType, std::ssize(parts_) - 1);
+    CheckPartCount(run, kType, std::ssize(parts_) - 1);
     for (size_t i = 0; i < out_.size(); ++i) {
       const Tensor& x = inputs_[i].tensor(run);
       MemoryMoverOf(run).CopyBytes(run, x.raw_data(), outputs_[i].tensor(run).raw_data(),

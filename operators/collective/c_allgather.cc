@@ -2,6 +2,7 @@
 //
 // Source: Fluid's c_allgather.
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "framework/base/element_count.h"
@@ -10,7 +11,7 @@
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/common/all_dtypes.h"
 #include "operators/common/memory_mover.h"
-#include "operators/common/ranks/messages.h"
+#include "operators/common/ranks/rank_gather.h"
 
 namespace skiff {
 namespace {
@@ -29,17 +30,13 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
                          nranks = context.IntAttr("nranks"),
                          messages = Messages()](const KernelContext& run) mutable {
     CheckRankCount(run, "c_allgather", nranks);
-    const World& world = WorldOf(run);
-    const void* own = x(run);
     const int64_t bytes = x.tensor(run).byte_count();
-    auto* all = static_cast<std::byte*>(out(run));
-    for (int32_t rank = 0; rank < world.size; ++rank) {
-      if (rank == world.rank) continue;
-      messages.Send(rank, own, bytes);
-      messages.Receive(rank, all + rank * bytes, bytes);
-    }
-    MemoryMoverOf(run).CopyBytes(run, own, all + world.rank * bytes, bytes);
-    if (world.size > 1) messages.Exchange(run);
+    const auto part_of = [&, all = static_cast<std::byte*>(out(run))](int32_t rank) {
+      return std::span(all + rank * bytes, static_cast<size_t>(bytes));
+    };
+    const std::span<std::byte> own = part_of(WorldOf(run).rank);
+    MemoryMoverOf(run).CopyBytes(run, x(run), own.data(), bytes);
+    GatherFromOthers(run, own, part_of, &messages);
   });
 }
 

@@ -1,13 +1,10 @@
 // c_allreduce_max: Out = the largest X of all ranks, element by element; NaN if a rank has NaN.
 //
 // Source: Fluid's c_allreduce_max.
-#include <memory>
 #include <utility>
 
-#include "framework/op/registry.h"
 #include "operators/collective/kernels/all_reduce.h"
 #include "operators/collective/kernels/collective_definition.h"
-#include "operators/common/half.h"
 
 namespace skiff {
 
@@ -24,10 +21,7 @@ void RegisterCAllreduceMax(OpRegistry& registry) {
   def.in_place = {{"X", "Out"}};
   def.collective = true;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double, int32_t, int64_t, Float16, BFloat16>(
-      "c_allreduce_max", []<typename>(PrepareContext& context) {
-        return PrepareAllReduce(context, HostReducer(), RankReduction::kLargest);
-      });
+  AddCpuAllReduce(registry, "c_allreduce_max", RankReduction::kLargest);
 }
 
 }  // namespace skiff

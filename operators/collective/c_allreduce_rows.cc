@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/common/cpu/array_reduction.h"
 #include "operators/common/merged_rows.h"
-#include "operators/common/ranks/messages.h"
+#include "operators/common/ranks/rank_gather.h"
 #include "operators/common/selected_rows.h"
 
 namespace skiff {
@@ -62,12 +63,12 @@ class AllReduceRows final : public Kernel {
   void Gather(const KernelContext& run, const Tensor& x) {
     const int64_t unused = std::ranges::count(x.rows(), -1);
     const auto own = static_cast<int64_t>(x.rows().size()) - unused;
-    counts_ = GatherNumbers<int64_t>(run.communicator, own);
-    const int64_t all = std::accumulate(counts_.begin(), counts_.end(), int64_t{0});
-    rows_.resize(static_cast<size_t>(all));
-    values_.resize(static_cast<size_t>(all * width_));
-    const auto rank = static_cast<size_t>(WorldOf(run).rank);
-    Pack(x, std::accumulate(counts_.begin(), counts_.begin() + rank, int64_t{0}));
+    const std::vector<int64_t> counts = GatherNumbers<int64_t>(run.communicator, own);
+    begins_.assign(counts.size() + 1, 0);
+    std::partial_sum(counts.begin(), counts.end(), begins_.begin() + 1);
+    rows_.resize(static_cast<size_t>(begins_.back()));
+    values_.resize(static_cast<size_t>(begins_.back() * width_));
+    Pack(x, begins_[static_cast<size_t>(WorldOf(run).rank)]);
     ShareParts(run, rows_.data(), 1);
     ShareParts(run, values_.data(), width_);
   }
@@ -87,24 +88,12 @@ class AllReduceRows final : public Kernel {
   // receives theirs.
   template <typename Element>
   void ShareParts(const KernelContext& run, Element* elements, int64_t width) {
-    const World& world = WorldOf(run);
-    const auto bytes_of = [&](int32_t rank) {
-      return counts_[static_cast<size_t>(rank)] * width * static_cast<int64_t>(sizeof(Element));
+    const auto part_of = [&](int32_t rank) {
+      const int64_t begin = begins_[static_cast<size_t>(rank)] * width;
+      const int64_t end = begins_[static_cast<size_t>(rank) + 1] * width;
+      return std::as_writable_bytes(std::span(elements + begin, elements + end));
     };
-    Element* next = elements;
-    const Element* own = nullptr;
-    for (int32_t rank = 0; rank < world.size; ++rank) {
-      if (rank == world.rank) {
-        own = next;
-      } else {
-        messages_.Receive(rank, next, bytes_of(rank));
-      }
-      next += counts_[static_cast<size_t>(rank)] * width;
-    }
-    for (int32_t rank = 0; rank < world.size; ++rank) {
-      if (rank != world.rank) messages_.Send(rank, own, bytes_of(world.rank));
-    }
-    messages_.Exchange(run);
+    GatherFromOthers(run, part_of(WorldOf(run).rank), part_of, &messages_);
   }
 
   void Merge(std::span<const int64_t> rows, const T* values, double factor, Tensor* out) {
@@ -120,10 +109,13 @@ class AllReduceRows final : public Kernel {
         if (factor != 1) ScaleArray(sum, static_cast<T>(factor), sum, width_);
       }
     });
-    std::ranges::fill(out->rows(), -1);
-    for (int64_t i = 0; i < merged.count(); ++i) {
-      out->rows()[static_cast<size_t>(i)] = merged.row(i);
-    }
+    SetRowNumbers(merged, out->rows());
+  }
+
+  // Sets all: other values may have had the memory since the last run.
+  static void SetRowNumbers(const MergedRows& merged, std::span<int64_t> numbers) {
+    for (int64_t i = 0; i < merged.count(); ++i) numbers[static_cast<size_t>(i)] = merged.row(i);
+    std::ranges::fill(numbers.subspan(static_cast<size_t>(merged.count())), -1);
   }
 
   In<> x_;
@@ -133,7 +125,7 @@ class AllReduceRows final : public Kernel {
   int64_t width_ = 0;
   Messages messages_;
   // Of all ranks. Only a run knows how many rows there are, so they grow when need be.
-  std::vector<int64_t> counts_;  // of rows, by rank
+  std::vector<int64_t> begins_;  // the rows before those of each rank, and at the end all of them
   std::vector<int64_t> rows_;
   std::vector<T> values_;
   std::vector<int64_t> merge_scratch_;
@@ -145,8 +137,8 @@ void RegisterCAllreduceRows(OpRegistry& registry) {
   OpDef def;
   def.type = "c_allreduce_rows";
   def.doc =
-      "Out = the sum of the selected rows X over all ranks, divided by their number with `mean`: "
-      "each row that a rank has, once, ascending, then unused slots.";
+      "Out = the sum of the selected rows X over all ranks, times 1 / the number of ranks with "
+      "`mean`: each row that a rank has, once, ascending, then unused slots.";
   def.inputs = {{.name = "X", .doc = "Of one height on all ranks.", .selected_rows = true},
                 SkipSlot()};
   def.outputs = {

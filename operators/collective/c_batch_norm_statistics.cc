@@ -49,13 +49,9 @@ void Infer(OpContext& context) {
     CheckVector(context, "Variance", i, dtype);
     CheckVector(context, "BatchMean", i, DType::kFloat64);
     CheckVector(context, "BatchVariance", i, DType::kFloat64);
-    for (const auto& [input, output] : context.def().in_place) {
-      SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument,
-                    "c_batch_norm_statistics: output \"", output, "\" has no argument ", i,
-                    ", expected one for each layer");
-      context.SetOutputLike(output, input, i);
-    }
   }
+  SetOutputsLike(context, "MeanOut", "Mean");
+  SetOutputsLike(context, "VarianceOut", "Variance");
 }
 
 template <typename T>

@@ -2,6 +2,7 @@
 //
 // Source: Fluid's c_broadcast. The root sends each rank a slice of X, and each rank its slice to
 // all: so no rank sends more than two times X.
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 

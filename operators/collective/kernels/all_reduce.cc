@@ -12,6 +12,7 @@
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/collective/kernels/fast_sum.h"
 #include "operators/collective/kernels/slice_reduction.h"
+#include "operators/common/half.h"
 #include "operators/common/ranks/messages.h"
 
 namespace skiff {
@@ -28,6 +29,21 @@ DType ResultDType(const OpContext& context) {
       static_cast<int32_t>(dtype), " as X",
       IsHalf(dtype) ? StrCat(" or ", static_cast<int32_t>(DType::kFloat32), ", float32") : "");
   return DType::kFloat32;
+}
+
+AttrDef OutDTypeAttr() {
+  return {.name = "out_dtype",
+          .type = AttrType::kInt,
+          .default_value = int32_t{-1},
+          .doc = "The dtype of Out: -1, X's, or 5, float32, where X is half."};
+}
+
+// Returns the definition of kIsFlatAttr for a list.
+AttrDef FlatListAttr() {
+  return {.name = kIsFlatAttr,
+          .type = AttrType::kBool,
+          .default_value = false,
+          .doc = "Asks for the tensors of X to be contiguous in memory; the result is the same."};
 }
 
 class AllReduce final : public Kernel {
@@ -62,7 +78,7 @@ class AllReduce final : public Kernel {
     out_.SetArrays([&](size_t i) -> Tensor& { return outputs_[i].tensor(run); });
     const World& world = WorldOf(run);
     const int32_t ranks = world.size;
-    if (!parts_.empty()) CheckRankCount(run, type_, std::ssize(parts_));
+    if (!parts_.empty()) CheckPartCount(run, type_, std::ssize(parts_));
     if (ranks == 1 || (skip_.is_there() && *skip_(run))) return TakeAlone(run);
     const double factor = mean_ ? 1.0 / ranks : 1;
     if (fast_.has_value()) return fast_->Run(run, &x_, factor, &out_);
@@ -116,37 +132,46 @@ class AllReduce final : public Kernel {
 
 }  // namespace
 
-std::vector<AttrDef> SumAttrs() {
-  return {MeanAttr(),
-          ChoiceAttr("order", "ranks", {"ranks", "fast"},
-                     "\"ranks\": ((x0 + x1) + x2) + ... in the order of ranks, the bits of "
-                     "gradient_merge. \"fast\": as the library adds that moves the bytes."),
-          {.name = "out_dtype",
-           .type = AttrType::kInt,
-           .default_value = int32_t{-1},
-           .doc = "The dtype of Out: -1, X's, or 5, float32, where X is half."}};
+OpDef SumDef(StaticText type, StaticText doc, bool takes_lists) {
+  OpDef def;
+  def.type = type;
+  def.doc = doc;
+  const char* const x_doc =
+      takes_lists ? "Floats, int32 or int64, of one dtype, each of one shape on all ranks."
+                  : "Floats, int32 or int64, of one shape on all ranks.";
+  def.inputs = {{.name = "X", .doc = x_doc, .duplicable = takes_lists}, SkipSlot()};
+  def.outputs = {
+      {.name = "Out", .doc = "Like X, or float32 (out_dtype).", .duplicable = takes_lists}};
+  def.attrs = RingAttrs();
+  def.attrs.push_back(MeanAttr());
+  def.attrs.push_back(OutDTypeAttr());
+  if (takes_lists) def.attrs.push_back(FlatListAttr());
+  def.infer = InferSum;
+  // X may be half while Out is float32: InferSum knows.
+  def.precision = Precision::kNone;
+  def.no_gradient_reason = "it sums gradients";
+  def.kernel_dtype_slot = "X";
+  def.in_place = {{"X", "Out"}};
+  if (takes_lists) def.update = UpdateRule{.lists = {"X"}};
+  def.collective = true;
+  return def;
 }
 
-AttrDef FlatListAttr() {
-  return {.name = kIsFlatAttr,
-          .type = AttrType::kBool,
-          .default_value = false,
-          .doc = "Asks for the tensors of X to be contiguous in memory; the result is the same."};
+AttrDef OrderAttr() {
+  return ChoiceAttr("order", "ranks", {"ranks", "fast"},
+                    "\"ranks\": ((x0 + x1) + x2) + ... in the order of ranks; with `mean`, the "
+                    "bits of gradient_merge. \"fast\": as the library adds that moves the bytes; "
+                    "half goes out and comes back as float32.");
 }
 
 void InferSum(OpContext& context) {
-  const size_t count = context.InputCount("X");
   const DType dtype = context.Input("X").dtype;
   SKIFF_ENFORCE(IsFloat(dtype) || !context.Attr<bool>("mean"), kInvalidArgument, context.op().type,
                 ": mean = true and X is ", dtype, ", expected floats");
   const DType result = ResultDType(context);
   CheckSkip(context);
-  for (size_t i = 0; i < count; ++i) {
-    SKIFF_ENFORCE(context.Input("X", i).dtype == dtype, kInvalidArgument, context.op().type, ": X[",
-                  i, "] is ", context.Input("X", i).dtype, ", expected ", dtype, " as X[0]");
-    SKIFF_ENFORCE(context.OutputIndex("Out", i) >= 0, kInvalidArgument, context.op().type,
-                  ": output \"Out\" has no argument ", i, ", expected one for each X");
-    context.SetOutputLike("Out", "X", i);
+  SetOutputsLike(context, "Out", "X");
+  for (size_t i = 0; i < context.InputCount("X"); ++i) {
     context.mutable_outputs()[static_cast<size_t>(context.OutputIndex("Out", i))].dtype = result;
   }
 }
@@ -154,6 +179,13 @@ void InferSum(OpContext& context) {
 std::unique_ptr<Kernel> PrepareAllReduce(PrepareContext& context, const Reducer& reducer,
                                          RankReduction reduction) {
   return std::make_unique<AllReduce>(context, reducer, reduction);
+}
+
+void AddCpuAllReduce(OpRegistry& registry, const char* type, RankReduction reduction) {
+  registry.AddCpuKernels<float, double, int32_t, int64_t, Float16, BFloat16>(
+      type, [reduction]<typename>(PrepareContext& context) {
+        return PrepareAllReduce(context, HostReducer(), reduction);
+      });
 }
 
 }  // namespace skiff

@@ -5,21 +5,25 @@
 #include <memory>
 
 #include "framework/op/kernel.h"
+#include "framework/op/registry.h"
 #include "operators/collective/kernels/reducer.h"
 
 namespace skiff {
 
-// Returns the attributes of sums: mean, order and out_dtype.
-std::vector<AttrDef> SumAttrs();
-// Returns the definition of kIsFlatAttr for a list.
-AttrDef FlatListAttr();
-// Sets the outputs of a sum, as out_dtype says. Throws Error for attributes, and for Skip, that
-// don't fit X.
+// Returns the definition of a sum of X over all ranks, of a list of X or of one. It is whole except
+// for OrderAttr and PartsAttr.
+OpDef SumDef(StaticText type, StaticText doc, bool takes_lists);
+// Returns the attribute `order`: that of ranks, or that of the library.
+AttrDef OrderAttr();
+// Sets the outputs of a sum, as out_dtype says: the rule of SumDef. Throws Error for attributes,
+// and for Skip, that don't fit X.
 void InferSum(OpContext& context);
 
 // Returns the kernel. `reducer`, of the place of the kernel, must outlive it. X are floats, int32
 // or int64.
 std::unique_ptr<Kernel> PrepareAllReduce(PrepareContext& context, const Reducer& reducer,
                                          RankReduction reduction);
+// Adds the kernels of the CPU.
+void AddCpuAllReduce(OpRegistry& registry, const char* type, RankReduction reduction);
 
 }  // namespace skiff

@@ -1,6 +1,7 @@
 #include "operators/collective/kernels/collective_definition.h"
 
 #include <algorithm>
+#include <string>
 
 #include "framework/base/element_count.h"
 #include "framework/base/error.h"
@@ -8,6 +9,11 @@
 #include "operators/common/ranks/messages.h"
 
 namespace skiff {
+namespace {
+
+std::string RanksText(int64_t ranks) { return StrCat(ranks, ranks == 1 ? " rank" : " ranks"); }
+
+}  // namespace
 
 std::vector<AttrDef> RingAttrs() {
   return {{.name = "ring_id",
@@ -31,6 +37,19 @@ AttrDef RankCountAttr() {
           .accepts = [](const Attribute& value) { return std::get<int32_t>(value) >= 1; },
           .expected = "at least 1",
           .refusal = ErrorCode::kOutOfRange};
+}
+
+void SetOutputsLike(OpContext& context, std::string_view output, std::string_view input) {
+  const std::string& type = context.op().type;
+  const DType dtype = context.Input(input).dtype;
+  for (size_t i = 0; i < context.InputCount(input); ++i) {
+    const DType found = context.Input(input, i).dtype;
+    SKIFF_ENFORCE(found == dtype, kInvalidArgument, type, ": ", input, "[", i, "] is ", found,
+                  ", expected ", dtype, " as ", input, "[0]");
+    SKIFF_ENFORCE(context.OutputIndex(output, i) >= 0, kInvalidArgument, type, ": output \"",
+                  output, "\" has no argument ", i, ", expected one for each ", input);
+    context.SetOutputLike(output, input, i);
+  }
 }
 
 int64_t AllElements(const OpContext& context) {
@@ -65,7 +84,7 @@ AttrDef MeanAttr() {
   return {.name = "mean",
           .type = AttrType::kBool,
           .default_value = false,
-          .doc = "Whether the sum is divided by the number of ranks."};
+          .doc = "Whether the sum is multiplied by 1 / the number of ranks."};
 }
 
 SlotDef SkipSlot() {
@@ -79,11 +98,16 @@ SlotDef SkipSlot() {
 
 void CheckSkip(const OpContext& context) { CheckOneElement(context, "Skip", {DType::kBool}); }
 
-void CheckRankCount(const KernelContext& run, std::string_view type, int64_t expected) {
+void CheckRankCount(const KernelContext& run, std::string_view type, int64_t nranks) {
   const int64_t found = WorldOf(run).size;
-  SKIFF_ENFORCE(found == expected, kFailedPrecondition, type, ": nranks = ", expected,
-                ", and the run has ", found, found == 1 ? " rank" : " ranks",
-                ", expected nranks = ", found);
+  SKIFF_ENFORCE(found == nranks, kFailedPrecondition, type, ": nranks = ", nranks,
+                ", and the run has ", RanksText(found), ", expected nranks = ", found);
+}
+
+void CheckPartCount(const KernelContext& run, std::string_view type, int64_t parts) {
+  const int64_t found = WorldOf(run).size;
+  SKIFF_ENFORCE(found == parts, kFailedPrecondition, type, ": parts for ", RanksText(parts),
+                ", and the run has ", RanksText(found), ", expected a part for each");
 }
 
 }  // namespace skiff

@@ -16,6 +16,11 @@ std::vector<AttrDef> RingAttrs();
 // Returns the attribute nranks, for which CheckRankCount is made.
 AttrDef RankCountAttr();
 
+// Gives each argument of an output the shape and dtype of the argument of `input` that has the same
+// index. Throws Error unless all arguments of `input` have one dtype, and each of them an argument
+// of the output.
+void SetOutputsLike(OpContext& context, std::string_view output, std::string_view input);
+
 // Returns the elements of all X, or -1 if a shape isn't known.
 int64_t AllElements(const OpContext& context);
 // Returns the attribute `parts`: where the part of each rank begins among the elements of all X,
@@ -30,8 +35,9 @@ SlotDef SkipSlot();
 // Throws Error unless Skip is absent or one bool.
 void CheckSkip(const OpContext& context);
 
-// Throws Error (kFailedPrecondition), which starts with the op's type, unless there are `expected`
-// ranks.
-void CheckRankCount(const KernelContext& run, std::string_view type, int64_t expected);
+// Throw Error (kFailedPrecondition), which starts with the op's type, unless there are as many
+// ranks as the attribute nranks says, or as the attribute `parts` has parts.
+void CheckRankCount(const KernelContext& run, std::string_view type, int64_t nranks);
+void CheckPartCount(const KernelContext& run, std::string_view type, int64_t parts);
 
 }  // namespace skiff

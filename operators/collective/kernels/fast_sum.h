@@ -1,5 +1,8 @@
 // A sum over ranks by the library that moves the bytes (Communicator::Sum), in an order of its own.
-// Half is added in float32.
+//
+// Half goes out and comes back as float32, in four bytes. Sums of half would need two, but
+// libraries round them after each addition: of hundreds of ranks, the last would add nothing to a
+// bfloat16, and a float16 would overflow though the mean fits.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "framework/base/element_count.h"
@@ -30,9 +32,23 @@ struct GatheredItems {
   }
 };
 
-// Sends the bytes of `own` to all other ranks, and receives as many of each, one after the other.
-void GatherFromOthers(const KernelContext& run, const void* own, int64_t bytes, void* received,
-                      Messages* messages);
+// Sends the bytes of `own` to all other ranks, and receives the bytes of each of them.
+// place_of(rank), a std::span<std::byte>, is where the bytes of a rank go; it is called once for
+// each other rank, in the order of ranks. Does nothing if there are no other ranks. On a device, it
+// appends the work to the stream. Throws what Communicator::Exchange throws.
+template <typename PlaceOf>
+void GatherFromOthers(const KernelContext& run, std::span<const std::byte> own,
+                      const PlaceOf& place_of, Messages* messages) {
+  const World& world = WorldOf(run);
+  if (world.size == 1) return;
+  for (int32_t rank = 0; rank < world.size; ++rank) {
+    if (rank == world.rank) continue;
+    const std::span<std::byte> place = place_of(rank);
+    messages->Send(rank, own.data(), std::ssize(own));
+    messages->Receive(rank, place.data(), std::ssize(place));
+  }
+  messages->Exchange(run);
+}
 
 template <typename Item>
 class RankGather {
@@ -64,12 +80,22 @@ class RankGather {
                                      .ranks = world.size,
                                      .own = Own(run) + begin,
                                      .received = received};
-      GatherFromOthers(run, part.own, part.count * kItemBytes, received, &messages_);
+      Gather(run, part, received);
       visit(part);
     }
   }
 
  private:
+  void Gather(const KernelContext& run, const GatheredItems<Item>& part, Item* received) {
+    const auto count = static_cast<size_t>(part.count);
+    const auto place_of_next = [&](int32_t) {
+      const std::span<Item> place(received, count);
+      received += count;
+      return std::as_writable_bytes(place);
+    };
+    GatherFromOthers(run, std::as_bytes(std::span(part.own, count)), place_of_next, &messages_);
+  }
+
   int64_t items_;
   int own_;
   Scratch scratch_;

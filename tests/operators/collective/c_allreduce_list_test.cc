@@ -14,6 +14,7 @@
 #include "memory/places.h"
 #include "tests/harness/case_op.h"
 #include "tests/harness/thread_ranks.h"
+#include "tests/operators/collective/rank_lists.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {
@@ -23,102 +24,72 @@ using ::testing::Each;
 using ::testing::Gt;
 using ::testing::IsEmpty;
 
-// Odd sizes, tensors without elements, a scalar, and more elements than a piece of messages holds.
-const std::vector<Shape>& Shapes() {
-  static const auto& shapes = *new std::vector<Shape>{{5, 7}, {0},      {},  {131, 257}, {17},
-                                                      {2, 0}, {70'001}, {1}, {200'000},  {0}};
-  return shapes;
-}
-
-Tensor XOf(size_t i, int32_t rank, DType dtype) {
-  Array drawn = Uniform(Shapes()[i], 100 * static_cast<uint64_t>(rank) + i);
-  return ToTensor(drawn, dtype);
-}
-
-std::vector<NamedTensors> InputsOfRanks(int32_t ranks, DType dtype) {
-  std::vector<NamedTensors> inputs(static_cast<size_t>(ranks));
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    for (size_t i = 0; i < Shapes().size(); ++i) {
-      inputs[static_cast<size_t>(rank)][VariableName("X", i)] = XOf(i, rank, dtype);
-    }
-  }
-  return inputs;
-}
-
-// Returns the op with the attributes; `count` tensors of each list.
-Op ListOp(size_t count, const AttributeMap& attrs) {
-  Op op("c_allreduce_list");
-  op.attrs = attrs;
-  std::vector<std::string> x;
-  std::vector<std::string> out;
-  for (size_t i = 0; i < count; ++i) {
-    x.push_back(VariableName("X", i));
-    out.push_back(VariableName("Out", i));
-  }
-  op.SetInput("X", x).SetOutput("Out", out);
-  return op;
+Op SumsOp(const AttributeMap& attrs) {
+  return ListOp("c_allreduce_list", OddShapes().size(), attrs);
 }
 
 // Returns what c_allreduce_sum gives rank 0 for tensor i.
-Tensor SumOfOne(size_t i, int32_t ranks, DType dtype, const AttributeMap& attrs) {
-  Op op("c_allreduce_sum");
-  op.attrs = attrs;
-  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
-  std::vector<NamedTensors> inputs;
-  for (int32_t rank = 0; rank < ranks; ++rank) inputs.push_back({{"x", XOf(i, rank, dtype)}});
-  return RunOpOnRanks(op, inputs, 0).outputs[0].at("out");
+Tensor SumOfOne(const std::vector<NamedTensors>& inputs, size_t i, const AttributeMap& attrs) {
+  std::vector<NamedTensors> of_one;
+  for (const NamedTensors& of_rank : inputs) {
+    of_one.push_back({{"X.0", of_rank.at(VariableName("X", i))}});
+  }
+  return RunOpOnRanks(ListOp("c_allreduce_sum", 1, attrs), of_one, 0).outputs[0].at("Out.0");
 }
 
-void ExpectSumsOfSingleOps(const RankRun& run, DType dtype, const AttributeMap& attrs) {
+void ExpectSumsOfSingleOps(const RankRun& run, const std::vector<NamedTensors>& inputs,
+                           const AttributeMap& attrs) {
   ASSERT_THAT(run.errors, Each(IsEmpty()));
-  const auto ranks = static_cast<int32_t>(run.outputs.size());
-  for (size_t i = 0; i < Shapes().size(); ++i) {
-    const Tensor expected = SumOfOne(i, ranks, dtype, attrs);
+  for (size_t i = 0; i < OddShapes().size(); ++i) {
+    const Tensor expected = SumOfOne(inputs, i, attrs);
     for (const NamedTensors& outputs : run.outputs) {
       EXPECT_TRUE(SameBits(outputs.at(VariableName("Out", i)), expected)) << "tensor " << i;
     }
   }
 }
 
+// Does so for drawn numbers.
+void ExpectSumsOfSingleOps(int32_t ranks, DType dtype, const AttributeMap& attrs,
+                           const OpSettings& settings = {}) {
+  SCOPED_TRACE(StrCat(dtype, " on ", ranks, " ranks"));
+  const std::vector<NamedTensors> inputs = DrawInputs(ranks, OddShapes(), dtype);
+  ExpectSumsOfSingleOps(RunOpOnRanks(SumsOp(attrs), inputs, 1, settings), inputs, attrs);
+}
+
 TEST(CAllreduceList, HasTheBitsOfSingleOps) {
-  for (const AttributeMap& attrs : {AttributeMap(), AttributeMap{{"mean", true}}}) {
-    for (int32_t ranks = 1; ranks <= 5; ++ranks) {
-      for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBFloat16}) {
-        SCOPED_TRACE(StrCat(dtype, " on ", ranks, " ranks"));
-        const Op op = ListOp(Shapes().size(), attrs);
-        ExpectSumsOfSingleOps(RunOpOnRanks(op, InputsOfRanks(ranks, dtype)), dtype, attrs);
-      }
-    }
+  for (int32_t ranks = 1; ranks <= 5; ++ranks) {
+    ExpectSumsOfSingleOps(ranks, DType::kFloat32, {});
+    ExpectSumsOfSingleOps(ranks, DType::kBFloat16, {{"mean", true}});
   }
+  ExpectSumsOfSingleOps(3, DType::kFloat64, {{"mean", true}});
+  ExpectSumsOfSingleOps(3, DType::kInt64, {});
 }
 
 TEST(CAllreduceList, WidensHalf) {
-  const AttributeMap attrs = {{"mean", true}, {"out_dtype", int32_t{5}}};
-  const Op op = ListOp(Shapes().size(), attrs);
   for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
-    ExpectSumsOfSingleOps(RunOpOnRanks(op, InputsOfRanks(3, half)), half, attrs);
+    ExpectSumsOfSingleOps(3, half, {{"mean", true}, {"out_dtype", int32_t{5}}});
   }
 }
 
 TEST(CAllreduceList, MayReplaceX) {
-  VariablePairs in_place;
-  for (size_t i = 0; i < Shapes().size(); i += 2) {
-    in_place.emplace_back(VariableName("X", i), VariableName("Out", i));
+  VariablePairs every_other;
+  for (size_t i = 0; i < OddShapes().size(); i += 2) {
+    every_other.emplace_back(VariableName("X", i), VariableName("Out", i));
   }
-  const Op op = ListOp(Shapes().size(), {});
-  const RankRun run =
-      RunOpOnRanks(op, InputsOfRanks(3, DType::kFloat32), 1, {.in_place = in_place});
-  ExpectSumsOfSingleOps(run, DType::kFloat32, {});
+  ExpectSumsOfSingleOps(3, DType::kFloat32, {}, {.in_place = every_other});
 }
 
-// Sums in drawn orders are right within rounding.
+// Sums in drawn orders are right within rounding. They are the library's: the op itself sends
+// nothing.
 TEST(CAllreduceList, AddsInAnyOrderIfThatIsFast) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    const Op op = ListOp(Shapes().size(), {{"order", std::string("fast")}, {"mean", true}});
-    const RankRun run = RunOpOnRanks(op, InputsOfRanks(3, dtype));
+    const std::vector<NamedTensors> inputs = DrawInputs(3, OddShapes(), dtype);
+    const RankRun run =
+        RunOpOnRanks(SumsOp({{"order", std::string("fast")}, {"mean", true}}), inputs);
     ASSERT_THAT(run.errors, Each(IsEmpty()));
-    for (size_t i = 0; i < Shapes().size(); ++i) {
-      const Array expected = ToArray(SumOfOne(i, 3, dtype, {{"mean", true}}));
+    EXPECT_THAT(run.bytes_sent, Each(0));
+    for (size_t i = 0; i < OddShapes().size(); ++i) {
+      const Array expected = ToArray(SumOfOne(inputs, i, {{"mean", true}}));
       const Array found = ToArray(run.outputs[2].at(VariableName("Out", i)));
       EXPECT_EQ(FirstDifference(found, expected, IsHalf(dtype) ? 1e-2 : 1e-5), "");
     }
@@ -152,21 +123,20 @@ class Listener final : public Communicator {
 // c_allreduce_list in place on tensors in one buffer, each `gap` elements after the last.
 class FlatList {
  public:
-  FlatList(int32_t rank, int64_t gap, const AttributeMap& attrs)
-      : op_(ListOp(Shapes().size(), attrs)) {
+  FlatList(const NamedTensors& x, int64_t gap) : op_(SumsOp({{"is_flat", true}})) {
     std::vector<int64_t> offsets = {0};
-    for (const Shape& shape : Shapes()) {
+    for (const Shape& shape : OddShapes()) {
       offsets.push_back(offsets.back() + shape.element_count() + gap);
     }
     const auto bytes = offsets.back() * static_cast<int64_t>(sizeof(float));
     buffer_ = std::make_shared<Buffer>(AllocatorOf(Place::Cpu()), bytes, AllocationOptions{});
     std::fill_n(static_cast<float*>(buffer_->data()), offsets.back(), kGap);
     std::vector<TensorMeta> metas;
-    for (size_t i = 0; i < Shapes().size(); ++i) {
+    for (size_t i = 0; i < OddShapes().size(); ++i) {
       const auto at = offsets[i] * static_cast<int64_t>(sizeof(float));
-      tensors_.emplace_back(Shapes()[i], DType::kFloat32, buffer_, at);
-      CopyTensor(XOf(i, rank, DType::kFloat32), &tensors_.back());
-      metas.push_back({.shape = Shapes()[i]});
+      tensors_.emplace_back(OddShapes()[i], DType::kFloat32, buffer_, at);
+      CopyTensor(x.at(VariableName("X", i)), &tensors_.back());
+      metas.push_back({.shape = OddShapes()[i]});
     }
     PrepareContext context(op_, DefaultOpRegistry().Get(op_.type), metas, metas);
     kernel_ = DefaultOpRegistry().SelectKernel(context).prepare(context);
@@ -222,47 +192,46 @@ class FlatList {
 
 TEST(CAllreduceList, SendsContiguousTensorsFromWhereTheyLie) {
   for (int32_t ranks = 2; ranks <= 4; ++ranks) {
+    const std::vector<NamedTensors> inputs = DrawInputs(ranks, OddShapes(), DType::kFloat32);
     RankRun run;
-    run.outputs.resize(static_cast<size_t>(ranks));
+    run.outputs.resize(inputs.size());
     run.errors = RunOnThreadRanks(ranks, {.time_limit = 60, .seed = 3}, [&](Communicator* own) {
-      const int32_t rank = own->world().rank;
-      FlatList list(rank, 0, {{"is_flat", true}});
+      const auto rank = static_cast<size_t>(own->world().rank);
+      FlatList list(inputs[rank], 0);
       Listener listener(own);
       list.Run(&listener);
       EXPECT_THAT(listener.sent().size(), Gt(0u));
       for (const OutMessage& message : listener.sent()) EXPECT_TRUE(list.Holds(message));
-      run.outputs[static_cast<size_t>(rank)] = list.Outputs();
+      run.outputs[rank] = list.Outputs();
     });
-    ExpectSumsOfSingleOps(run, DType::kFloat32, {});
+    ExpectSumsOfSingleOps(run, inputs, {});
   }
 }
 
 // Flat lists have gaps where tensors begin at multiples of some bytes.
 TEST(CAllreduceList, LeavesGapsBetweenTensorsAlone) {
+  const std::vector<NamedTensors> inputs = DrawInputs(3, OddShapes(), DType::kFloat32);
   RankRun run;
   run.outputs.resize(3);
   run.errors = RunOnThreadRanks(3, {.time_limit = 60, .seed = 3}, [&](Communicator* own) {
-    const int32_t rank = own->world().rank;
-    FlatList list(rank, 3, {{"is_flat", true}});
+    const auto rank = static_cast<size_t>(own->world().rank);
+    FlatList list(inputs[rank], 3);
     list.Run(own);
-    EXPECT_EQ(list.CountGaps(), 3 * static_cast<int64_t>(Shapes().size()));
-    run.outputs[static_cast<size_t>(rank)] = list.Outputs();
+    EXPECT_EQ(list.CountGaps(), 3 * static_cast<int64_t>(OddShapes().size()));
+    run.outputs[rank] = list.Outputs();
   });
-  ExpectSumsOfSingleOps(run, DType::kFloat32, {});
+  ExpectSumsOfSingleOps(run, inputs, {});
 }
 
 TEST(CAllreduceList, TakesXAloneIfAllRanksSkip) {
-  Op op = ListOp(Shapes().size(), {{"mean", true}});
-  op.SetInput("Skip", {"skip"});
-  std::vector<NamedTensors> inputs = InputsOfRanks(3, DType::kFloat32);
-  for (NamedTensors& of_rank : inputs) {
-    of_rank["skip"] = ToTensor(Values({1}, {1.0}, DType::kBool), DType::kBool);
-  }
+  Op op = SumsOp({{"mean", true}});
+  std::vector<NamedTensors> inputs = DrawInputs(3, OddShapes(), DType::kFloat32);
+  AddSkip(true, &op, &inputs);
   const RankRun run = RunOpOnRanks(op, inputs);
   ASSERT_THAT(run.errors, Each(IsEmpty()));
   EXPECT_THAT(run.bytes_sent, Each(0));
   for (size_t rank = 0; rank < inputs.size(); ++rank) {
-    for (size_t i = 0; i < Shapes().size(); ++i) {
+    for (size_t i = 0; i < OddShapes().size(); ++i) {
       EXPECT_TRUE(SameBits(run.outputs[rank].at(VariableName("Out", i)),
                            inputs[rank].at(VariableName("X", i))));
     }

@@ -11,6 +11,7 @@
 
 #include "framework/base/error.h"
 #include "tests/harness/thread_ranks.h"
+#include "tests/operators/collective/rank_lists.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {
@@ -148,15 +149,12 @@ TEST(CAllreduceRows, SendsTheRowsInUseToEachRank) {
 TEST(CAllreduceRows, TakesXAloneIfAllRanksSkip) {
   std::mt19937_64 random(10);
   Op op = RowsOp(true);
-  op.SetInput("Skip", {"skip"});
   std::vector<Tensor> gradients;
   for (int rank = 0; rank < 3; ++rank) {
     gradients.push_back(DrawnRows(&random, 30, 3, DType::kFloat32));
   }
   std::vector<NamedTensors> inputs = InputsOf(gradients);
-  for (NamedTensors& of_rank : inputs) {
-    of_rank["skip"] = ToTensor(Values({1}, {1.0}, DType::kBool), DType::kBool);
-  }
+  AddSkip(true, &op, &inputs);
   const RankRun run = RunOpOnRanks(op, inputs);
   ASSERT_THAT(run.errors, Each(IsEmpty()));
   EXPECT_THAT(run.bytes_sent, Each(0));

@@ -9,12 +9,14 @@
 
 #include "framework/base/error.h"
 #include "tests/harness/case_op.h"
+#include "tests/harness/error_text.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {
 namespace {
 
 using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // The layers have these channels and momentums.
@@ -129,6 +131,28 @@ TEST(CBatchNormStatistics, UpdatesAsBatchNormDoesInTurn) {
       ExpectUpdatesInTurn(ranks, place, in_place);
     }
   }
+}
+
+TEST(CBatchNormStatistics, RefusesLayersThatDontFit) {
+  const NamedTensors inputs = InputsOfRank(0, Place::Cpu());
+  const auto refusal = [](const Op& op, const NamedTensors& given) {
+    return ErrorText(ErrorCode::kInvalidArgument,
+                     [&] { PreparedOp(DefaultOpRegistry(), op, given); });
+  };
+  Op short_of_one = StatisticsOp();
+  short_of_one.SetOutput("VarianceOut", {"VarianceOut.0"});
+  EXPECT_THAT(
+      refusal(short_of_one, inputs),
+      HasSubstr("output \"VarianceOut\" has no argument 1, expected one for each Variance"));
+  Op without_momentum = StatisticsOp();
+  without_momentum.SetAttr("momentum", std::vector<float>{0.9f});
+  EXPECT_THAT(refusal(without_momentum, inputs),
+              HasSubstr("momentum has 1 entries, expected 4, as Mean"));
+  NamedTensors narrow = inputs;
+  narrow["BatchMean.1"] = Drawn({64}, 1);
+  EXPECT_THAT(
+      refusal(StatisticsOp(), narrow),
+      HasSubstr("BatchMean[1] is float32 [64], expected float64 [64] of rank 1, as Mean[1]"));
 }
 
 }  // namespace

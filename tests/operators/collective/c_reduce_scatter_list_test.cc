@@ -2,13 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "framework/base/error.h"
-#include "tests/harness/case_op.h"
+#include "tests/operators/collective/rank_lists.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {
@@ -18,83 +16,23 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Odd sizes, tensors without elements, a scalar, and more elements than a piece of messages holds.
-const std::vector<Shape>& Shapes() {
-  static const auto& shapes =
-      *new std::vector<Shape>{{5, 7}, {0}, {}, {131, 257}, {17}, {600'000}, {1}, {0}};
-  return shapes;
-}
-
-int64_t AllElements() {
-  int64_t all = 0;
-  for (const Shape& shape : Shapes()) all += shape.element_count();
-  return all;
-}
-
-std::vector<NamedTensors> InputsOfRanks(int32_t ranks, DType dtype) {
-  std::vector<NamedTensors> inputs(static_cast<size_t>(ranks));
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    for (size_t i = 0; i < Shapes().size(); ++i) {
-      const Array drawn = Uniform(Shapes()[i], 100 * static_cast<uint64_t>(rank) + i);
-      inputs[static_cast<size_t>(rank)][VariableName("X", i)] = ToTensor(drawn, dtype);
-    }
-  }
-  return inputs;
-}
-
-Op ListOp(const std::string& type, const AttributeMap& attrs) {
-  Op op(type);
-  op.attrs = attrs;
-  std::vector<std::string> x;
-  std::vector<std::string> out;
-  for (size_t i = 0; i < Shapes().size(); ++i) {
-    x.push_back(VariableName("X", i));
-    out.push_back(VariableName("Out", i));
-  }
-  op.SetInput("X", x).SetOutput("Out", out);
-  return op;
-}
-
 Op ScatterOp(AttributeMap attrs, const std::vector<int64_t>& parts) {
   attrs["parts"] = parts;
-  return ListOp("c_reduce_scatter_list", attrs);
-}
-
-// Returns elements [begin, end) of all outputs, taken one tensor after the other.
-std::vector<double> PartOf(const NamedTensors& outputs, int64_t begin, int64_t end) {
-  std::vector<double> all;
-  for (size_t i = 0; i < Shapes().size(); ++i) {
-    const std::vector<double> values = ToArray(outputs.at(VariableName("Out", i))).values;
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return {all.begin() + begin, all.begin() + end};
-}
-
-// Equal parts; borders in the middle of tensors and between them; parts without elements.
-std::vector<std::vector<int64_t>> PartsFor(int64_t ranks) {
-  const int64_t all = AllElements();
-  std::vector<int64_t> equal = {0};
-  for (int64_t rank = 1; rank <= ranks; ++rank) equal.push_back(all * rank / ranks);
-  std::vector<int64_t> last(static_cast<size_t>(ranks), 0);
-  last.push_back(all);
-  std::vector<int64_t> small = {0};
-  for (int64_t rank = 1; rank < ranks; ++rank) small.push_back(34 + rank);
-  small.push_back(all);
-  return {equal, last, small};
+  return ListOp("c_reduce_scatter_list", OddShapes().size(), attrs);
 }
 
 void ExpectPartsOfSums(const AttributeMap& attrs, int32_t ranks, DType dtype,
                        const OpSettings& settings = {}) {
-  const std::vector<NamedTensors> inputs = InputsOfRanks(ranks, dtype);
-  const RankRun sums = RunOpOnRanks(ListOp("c_allreduce_list", attrs), inputs);
+  const std::vector<NamedTensors> inputs = DrawInputs(ranks, OddShapes(), dtype);
+  const RankRun sums = RunOpOnRanks(ListOp("c_allreduce_list", OddShapes().size(), attrs), inputs);
   ASSERT_THAT(sums.errors, Each(IsEmpty()));
   for (const std::vector<int64_t>& parts : PartsFor(ranks)) {
     SCOPED_TRACE(StrCat(dtype, ", parts ", Join(parts, ", ")));
     const RankRun run = RunOpOnRanks(ScatterOp(attrs, parts), inputs, 1, settings);
     ASSERT_THAT(run.errors, Each(IsEmpty()));
     for (size_t rank = 0; rank < inputs.size(); ++rank) {
-      EXPECT_TRUE(PartOf(run.outputs[rank], parts[rank], parts[rank + 1]) ==
-                  PartOf(sums.outputs[rank], parts[rank], parts[rank + 1]))
+      EXPECT_TRUE(ElementsOf(run.outputs[rank], "Out", parts[rank], parts[rank + 1]) ==
+                  ElementsOf(sums.outputs[rank], "Out", parts[rank], parts[rank + 1]))
           << "rank " << rank;
     }
   }
@@ -111,40 +49,39 @@ TEST(CReduceScatterList, WidensHalf) {
 }
 
 TEST(CReduceScatterList, MayReplaceX) {
-  VariablePairs in_place;
-  for (size_t i = 0; i < Shapes().size(); ++i) {
-    in_place.emplace_back(VariableName("X", i), VariableName("Out", i));
-  }
-  ExpectPartsOfSums({}, 3, DType::kFloat32, {.in_place = in_place});
+  ExpectPartsOfSums({}, 3, DType::kFloat32, {.in_place = AllInPlace(OddShapes().size())});
 }
 
 // A rank with a large part gets more elements than the tensors have: its part from each rank.
 TEST(CReduceScatterList, HasRoomForUnevenPartsOfFewElements) {
-  constexpr int64_t kCount = 30'000;
-  Op op("c_reduce_scatter_list");
-  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
-  op.SetAttr("parts", std::vector<int64_t>{0, 10, 20, kCount - 10, kCount});
-  std::vector<NamedTensors> inputs;
-  for (uint64_t rank = 0; rank < 4; ++rank) {
-    inputs.push_back({{"x", ToTensor(Uniform({kCount}, rank + 1), DType::kFloat32)}});
+  const std::vector<int64_t> parts = {0, 10, 20, 29'990, 30'000};
+  const std::vector<NamedTensors> inputs = DrawInputs(4, {{parts.back()}}, DType::kFloat32);
+  const RankRun sums = RunOpOnRanks(ListOp("c_allreduce_sum", 1), inputs);
+  const RankRun run = RunOpOnRanks(ListOp("c_reduce_scatter_list", 1, {{"parts", parts}}), inputs);
+  ASSERT_THAT(run.errors, Each(IsEmpty()));
+  const float* const sum = sums.outputs[0].at("Out.0").data<float>();
+  for (size_t rank = 0; rank < inputs.size(); ++rank) {
+    const float* const found = run.outputs[rank].at("Out.0").data<float>();
+    for (int64_t i = parts[rank]; i < parts[rank + 1]; ++i) ASSERT_EQ(found[i], sum[i]) << i;
   }
-  const RankRun run = RunOpOnRanks(op, inputs);
-  EXPECT_THAT(run.errors, Each(IsEmpty()));
 }
 
 TEST(CReduceScatterList, SendsEachElementOnce) {
   const std::vector<int64_t> parts = PartsFor(3)[0];
-  const RankRun run = RunOpOnRanks(ScatterOp({}, parts), InputsOfRanks(3, DType::kFloat32));
+  const RankRun run =
+      RunOpOnRanks(ScatterOp({}, parts), DrawInputs(3, OddShapes(), DType::kFloat32));
   for (size_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(run.bytes_sent[rank], 4 * (AllElements() - (parts[rank + 1] - parts[rank])));
+    EXPECT_EQ(run.bytes_sent[rank], 4 * (parts.back() - (parts[rank + 1] - parts[rank])));
   }
 }
 
 TEST(CReduceScatterList, RefusesPartsOfOtherRanks) {
-  const RankRun run =
-      RunOpOnRanks(ScatterOp({}, {0, 5, AllElements()}), InputsOfRanks(3, DType::kFloat32));
-  EXPECT_THAT(run.errors, Each(HasSubstr("nranks = 2, and the run has 3 ranks")));
-  const RankRun few = RunOpOnRanks(ScatterOp({}, {0, 5}), InputsOfRanks(1, DType::kFloat32));
+  const RankRun run = RunOpOnRanks(ScatterOp({}, {0, 5, AllElements(OddShapes())}),
+                                   DrawInputs(3, OddShapes(), DType::kFloat32));
+  EXPECT_THAT(run.errors, Each(HasSubstr("c_reduce_scatter_list: parts for 2 ranks, and the run "
+                                         "has 3 ranks, expected a part for each")));
+  const RankRun few =
+      RunOpOnRanks(ScatterOp({}, {0, 5}), DrawInputs(1, OddShapes(), DType::kFloat32));
   EXPECT_THAT(few.errors[0], HasSubstr("expected where the part of each rank begins"));
 }
 

@@ -9,6 +9,7 @@
 
 #include "framework/base/error.h"
 #include "tests/harness/error_text.h"
+#include "tests/operators/collective/rank_lists.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {
@@ -23,24 +24,6 @@ constexpr int64_t kRows[] = {0, 1, 3, 2000, 60'001};
 constexpr DType kDTypes[] = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
                              DType::kBFloat16, DType::kInt32,   DType::kInt64};
 
-Op OneToOne(const std::string& type, const AttributeMap& attrs = {}) {
-  Op op(type);
-  op.attrs = attrs;
-  op.SetInput("X", {"x"}).SetOutput("Out", {"out"});
-  return op;
-}
-
-std::vector<NamedTensors> InputsOfRanks(int32_t ranks, const Shape& shape, DType dtype) {
-  std::vector<NamedTensors> inputs;
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    Array drawn = IsFloat(dtype) ? Uniform(shape, static_cast<uint64_t>(rank))
-                                 : Integers(shape, static_cast<uint64_t>(rank), -99, 99);
-    drawn.fixed_dtype = false;
-    inputs.push_back({{"x", ToTensor(drawn, dtype)}});
-  }
-  return inputs;
-}
-
 // Returns rows [begin, end) of a tensor with rows of `width` elements.
 std::vector<std::byte> BytesOfRows(const Tensor& tensor, int64_t begin, int64_t end) {
   const int64_t row =
@@ -54,15 +37,15 @@ TEST(CAllgather, PutsTheRowsOfAllRanksInOrder) {
     for (const int64_t rows : kRows) {
       for (const DType dtype : kDTypes) {
         SCOPED_TRACE(StrCat(rows, " rows of ", dtype, " on ", ranks, " ranks"));
-        const std::vector<NamedTensors> inputs = InputsOfRanks(ranks, {rows, 3}, dtype);
-        const RankRun run = RunOpOnRanks(OneToOne("c_allgather", {{"nranks", ranks}}), inputs);
+        const std::vector<NamedTensors> inputs = DrawInputs(ranks, {{rows, 3}}, dtype);
+        const RankRun run = RunOpOnRanks(ListOp("c_allgather", 1, {{"nranks", ranks}}), inputs);
         ASSERT_THAT(run.errors, Each(IsEmpty()));
         for (const NamedTensors& outputs : run.outputs) {
-          const Tensor& out = outputs.at("out");
+          const Tensor& out = outputs.at("Out.0");
           ASSERT_EQ(out.shape(), (Shape{ranks * rows, 3}));
           for (int32_t rank = 0; rank < ranks; ++rank) {
             EXPECT_EQ(BytesOfRows(out, rank * rows, (rank + 1) * rows),
-                      BytesOfRows(inputs[static_cast<size_t>(rank)].at("x"), 0, rows));
+                      BytesOfRows(inputs[static_cast<size_t>(rank)].at("X.0"), 0, rows));
           }
         }
       }
@@ -75,11 +58,11 @@ TEST(CBroadcast, GivesAllRanksWhatTheRootHas) {
     for (int32_t root = 0; root < ranks; ++root) {
       for (const int64_t rows : kRows) {
         SCOPED_TRACE(StrCat(rows, " rows of rank ", root, " of ", ranks));
-        const std::vector<NamedTensors> inputs = InputsOfRanks(ranks, {rows, 3}, DType::kFloat16);
-        const RankRun run = RunOpOnRanks(OneToOne("c_broadcast", {{"root", root}}), inputs);
+        const std::vector<NamedTensors> inputs = DrawInputs(ranks, {{rows, 3}}, DType::kFloat16);
+        const RankRun run = RunOpOnRanks(ListOp("c_broadcast", 1, {{"root", root}}), inputs);
         ASSERT_THAT(run.errors, Each(IsEmpty()));
         for (const NamedTensors& outputs : run.outputs) {
-          EXPECT_TRUE(SameBits(outputs.at("out"), inputs[static_cast<size_t>(root)].at("x")));
+          EXPECT_TRUE(SameBits(outputs.at("Out.0"), inputs[static_cast<size_t>(root)].at("X.0")));
         }
       }
     }
@@ -87,18 +70,18 @@ TEST(CBroadcast, GivesAllRanksWhatTheRootHas) {
 }
 
 TEST(CBroadcast, MayReplaceX) {
-  const std::vector<NamedTensors> inputs = InputsOfRanks(3, {1000}, DType::kInt64);
-  const RankRun run =
-      RunOpOnRanks(OneToOne("c_broadcast", {{"root", 1}}), inputs, 1, {.in_place = {{"x", "out"}}});
+  const std::vector<NamedTensors> inputs = DrawInputs(3, {{1000}}, DType::kInt64);
+  const RankRun run = RunOpOnRanks(ListOp("c_broadcast", 1, {{"root", 1}}), inputs, 1,
+                                   {.in_place = {{"X.0", "Out.0"}}});
   ASSERT_THAT(run.errors, Each(IsEmpty()));
   for (const NamedTensors& outputs : run.outputs) {
-    EXPECT_TRUE(SameBits(outputs.at("out"), inputs[1].at("x")));
+    EXPECT_TRUE(SameBits(outputs.at("Out.0"), inputs[1].at("X.0")));
   }
 }
 
 TEST(CBroadcast, SendsNoMoreThanTwiceX) {
   const RankRun run =
-      RunOpOnRanks(OneToOne("c_broadcast"), InputsOfRanks(5, {10'000}, DType::kFloat32));
+      RunOpOnRanks(ListOp("c_broadcast", 1), DrawInputs(5, {{10'000}}, DType::kFloat32));
   for (const int64_t bytes : run.bytes_sent) EXPECT_LE(bytes, 2 * 10'000 * 4);
 }
 
@@ -107,14 +90,14 @@ TEST(CReducescatter, GivesEachRankItsPartOfTheSum) {
     for (const int64_t rows : kRows) {
       for (const DType dtype : kDTypes) {
         SCOPED_TRACE(StrCat(rows, " rows of ", dtype, " on ", ranks, " ranks"));
-        const std::vector<NamedTensors> inputs = InputsOfRanks(ranks, {ranks * rows, 3}, dtype);
-        const RankRun sums = RunOpOnRanks(OneToOne("c_allreduce_sum"), inputs);
-        const RankRun run = RunOpOnRanks(OneToOne("c_reducescatter", {{"nranks", ranks}}), inputs);
+        const std::vector<NamedTensors> inputs = DrawInputs(ranks, {{ranks * rows, 3}}, dtype);
+        const RankRun sums = RunOpOnRanks(ListOp("c_allreduce_sum", 1), inputs);
+        const RankRun run = RunOpOnRanks(ListOp("c_reducescatter", 1, {{"nranks", ranks}}), inputs);
         ASSERT_THAT(run.errors, Each(IsEmpty()));
         for (int32_t rank = 0; rank < ranks; ++rank) {
-          const Tensor& out = run.outputs[static_cast<size_t>(rank)].at("out");
+          const Tensor& out = run.outputs[static_cast<size_t>(rank)].at("Out.0");
           EXPECT_EQ(BytesOfRows(out, 0, rows),
-                    BytesOfRows(sums.outputs[0].at("out"), rank * rows, (rank + 1) * rows));
+                    BytesOfRows(sums.outputs[0].at("Out.0"), rank * rows, (rank + 1) * rows));
         }
       }
     }
@@ -123,8 +106,8 @@ TEST(CReducescatter, GivesEachRankItsPartOfTheSum) {
 
 TEST(CollectiveOps, RefuseAnotherNumberOfRanks) {
   for (const char* type : {"c_allgather", "c_reducescatter"}) {
-    const Op op = OneToOne(type, {{"nranks", int32_t{3}}});
-    const RankRun run = RunOpOnRanks(op, InputsOfRanks(2, {6}, DType::kFloat32));
+    const Op op = ListOp(type, 1, {{"nranks", int32_t{3}}});
+    const RankRun run = RunOpOnRanks(op, DrawInputs(2, {{6}}, DType::kFloat32));
     EXPECT_THAT(run.errors, Each(HasSubstr(StrCat(type,
                                                   ": nranks = 3, and the run has 2 ranks, expected "
                                                   "nranks = 2"))));
@@ -133,26 +116,61 @@ TEST(CollectiveOps, RefuseAnotherNumberOfRanks) {
 
 TEST(CollectiveOps, RefuseToRunAloneForSeveralRanks) {
   for (const char* type : {"c_allgather", "c_reducescatter", "c_comm_init"}) {
-    Op op = OneToOne(type, {{"nranks", int32_t{2}}});
+    Op op = ListOp(type, 1, {{"nranks", int32_t{2}}});
     if (op.type == "c_comm_init") op.SetOutput("Out", {}).SetAttr("rank", int32_t{0});
-    const NamedTensors inputs = {{"x", ToTensor(Uniform({6}, 1), DType::kFloat32)}};
+    const NamedTensors inputs = {{"X.0", ToTensor(Uniform({6}, 1), DType::kFloat32)}};
     PreparedOp prepared(DefaultOpRegistry(), op, inputs);
     EXPECT_THAT(ErrorText(ErrorCode::kFailedPrecondition, [&] { prepared.Run(); }),
                 HasSubstr(StrCat(type, ": nranks = 2, and the run has 1 rank")));
   }
 }
 
+// Returns the Error of an op on a single rank with these inputs.
+std::string RefusalOf(const Op& op, const NamedTensors& inputs) {
+  return ErrorText(ErrorCode::kInvalidArgument,
+                   [&] { PreparedOp(DefaultOpRegistry(), op, inputs); });
+}
+
+TEST(CollectiveOps, RefuseListsOfSeveralDTypesAndXWithoutOut) {
+  const NamedTensors alike = DrawInputs(1, {{2}, {3}}, DType::kFloat32)[0];
+  NamedTensors mixed = alike;
+  mixed["X.1"] = Cast(mixed["X.1"], DType::kFloat64);
+  for (const std::string type :
+       {"c_allreduce_list", "c_reduce_scatter_list", "c_all_gather_list"}) {
+    AttributeMap attrs;
+    if (type != "c_allreduce_list") attrs["parts"] = std::vector<int64_t>{0, 5};
+    Op op = ListOp(type, 2, attrs);
+    EXPECT_THAT(RefusalOf(op, mixed),
+                HasSubstr(type + ": X[1] is float64, expected float32 as X[0]"));
+    op.SetOutput("Out", {"Out.0"});
+    EXPECT_THAT(RefusalOf(op, alike),
+                HasSubstr(type + ": output \"Out\" has no argument 1, expected one for each X"));
+  }
+}
+
+TEST(CollectiveOps, RefuseMeansAndDTypesThatSumsDontHave) {
+  const auto refusal = [](DType dtype, const AttributeMap& attrs) {
+    return RefusalOf(ListOp("c_allreduce_sum", 1, attrs), DrawInputs(1, {{2}}, dtype)[0]);
+  };
+  EXPECT_THAT(refusal(DType::kInt32, {{"mean", true}}),
+              HasSubstr("c_allreduce_sum: mean = true and X is int32, expected floats"));
+  EXPECT_THAT(refusal(DType::kFloat32, {{"out_dtype", int32_t{6}}}),
+              HasSubstr("out_dtype = 6 and X is float32, expected -1, 5 as X"));
+  EXPECT_THAT(refusal(DType::kFloat16, {{"out_dtype", int32_t{6}}}),
+              HasSubstr("out_dtype = 6 and X is float16, expected -1, 4 as X or 5, float32"));
+}
+
 TEST(CollectiveOps, RefuseARootThatIsNoRank) {
   const RankRun run =
-      RunOpOnRanks(OneToOne("c_broadcast", {{"root", 2}}), InputsOfRanks(2, {6}, DType::kFloat32));
+      RunOpOnRanks(ListOp("c_broadcast", 1, {{"root", 2}}), DrawInputs(2, {{6}}, DType::kFloat32));
   EXPECT_THAT(run.errors, Each(HasSubstr("c_broadcast: root = 2, expected one of the 2 ranks")));
 }
 
 TEST(CollectiveOps, RefuseAnotherRing) {
   for (const char* type : {"c_allreduce_sum", "c_allreduce_max", "c_broadcast", "c_allgather",
                            "c_reducescatter", "c_sync_comm_stream"}) {
-    const Op op = OneToOne(type, {{"ring_id", int32_t{1}}});
-    const NamedTensors inputs = {{"x", ToTensor(Uniform({6}, 1), DType::kFloat32)}};
+    const Op op = ListOp(type, 1, {{"ring_id", int32_t{1}}});
+    const NamedTensors inputs = {{"X.0", ToTensor(Uniform({6}, 1), DType::kFloat32)}};
     EXPECT_THAT(
         ErrorText(ErrorCode::kUnimplemented, [&] { PreparedOp(DefaultOpRegistry(), op, inputs); }),
         HasSubstr("ring_id"))

@@ -10,7 +10,7 @@
 
 #include "framework/base/error.h"
 #include "memory/cuda_device.h"
-#include "tests/harness/case_op.h"
+#include "tests/operators/collective/rank_lists.h"
 #include "tests/operators/collective/rank_run.h"
 
 namespace skiff::harness {
@@ -21,33 +21,6 @@ using ::testing::IsEmpty;
 
 constexpr DType kFloats[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
 constexpr DType kIntegers[] = {DType::kInt32, DType::kInt64};
-
-// Returns an op with lists X and Out.
-Op ListOp(const std::string& type, size_t count, const AttributeMap& attrs) {
-  Op op(type);
-  op.attrs = attrs;
-  std::vector<std::string> x;
-  std::vector<std::string> out;
-  for (size_t i = 0; i < count; ++i) {
-    x.push_back(VariableName("X", i));
-    out.push_back(VariableName("Out", i));
-  }
-  op.SetInput("X", x).SetOutput("Out", out);
-  return op;
-}
-
-std::vector<NamedTensors> DrawInputs(int32_t ranks, const std::vector<Shape>& shapes, DType dtype) {
-  std::vector<NamedTensors> inputs(static_cast<size_t>(ranks));
-  for (size_t rank = 0; rank < inputs.size(); ++rank) {
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      const uint64_t seed = 100 * rank + i;
-      Array drawn = IsFloat(dtype) ? Uniform(shapes[i], seed) : Integers(shapes[i], seed, -99, 99);
-      drawn.fixed_dtype = false;
-      inputs[rank][VariableName("X", i)] = ToTensor(drawn, dtype);
-    }
-  }
-  return inputs;
-}
 
 class RanksOnDevices : public ::testing::Test {
  protected:
@@ -118,6 +91,33 @@ TEST_F(RanksOnDevices, GatherAndScatter) {
   }
 }
 
+// The lists don't lie together, and parts begin and end anywhere in them.
+TEST_F(RanksOnDevices, GatherAndScatterLists) {
+  for (const std::vector<int64_t>& parts : PartsFor(2)) {
+    SCOPED_TRACE(StrCat("parts ", Join(parts, ", ")));
+    const std::vector<NamedTensors> inputs = DrawInputs(2, OddShapes(), DType::kFloat32);
+    const auto run_list = [&](const std::string& type, const AttributeMap& attrs) {
+      RankRun run = RunOpOnRanks(ListOp(type, OddShapes().size(), attrs), inputs, 1,
+                                 {.place = Place::Cuda()});
+      EXPECT_THAT(run.errors, Each(IsEmpty()));
+      return std::move(run.outputs);
+    };
+    const std::vector<NamedTensors> sums = run_list("c_allreduce_list", {});
+    const std::vector<NamedTensors> scattered =
+        run_list("c_reduce_scatter_list", {{"parts", parts}});
+    const std::vector<NamedTensors> gathered = run_list("c_all_gather_list", {{"parts", parts}});
+    for (size_t rank = 0; rank < 2; ++rank) {
+      const auto part_of = [&](const NamedTensors& tensors, const std::string& slot) {
+        return ElementsOf(tensors, slot, parts[rank], parts[rank + 1]);
+      };
+      EXPECT_TRUE(part_of(scattered[rank], "Out") == part_of(sums[rank], "Out"));
+      for (const NamedTensors& outputs : gathered) {
+        EXPECT_TRUE(part_of(outputs, "Out") == part_of(inputs[rank], "X"));
+      }
+    }
+  }
+}
+
 // The library adds in an order of its own, so sums are right within rounding, and equal on all
 // ranks.
 TEST_F(RanksOnDevices, AddInAnyOrderIfThatIsFast) {
@@ -130,7 +130,9 @@ TEST_F(RanksOnDevices, AddInAnyOrderIfThatIsFast) {
       const RankRun host = RunOpOnRanks(ListOp(type, shapes.size(), {{"mean", true}}), inputs);
       const Op fast = ListOp(type, shapes.size(), {{"mean", true}, {"order", std::string("fast")}});
       const RankRun device = RunOpOnRanks(fast, inputs, 1, {.place = Place::Cuda()});
+      ASSERT_THAT(host.errors, Each(IsEmpty()));
       ASSERT_THAT(device.errors, Each(IsEmpty()));
+      EXPECT_THAT(device.bytes_sent, Each(0));  // all are the library's
       for (const auto& [name, expected] : host.outputs[0]) {
         const Array found = ToArray(device.outputs[0].at(name));
         EXPECT_EQ(FirstDifference(found, ToArray(expected), IsHalf(dtype) ? 1e-2 : 1e-5), "");
@@ -142,13 +144,27 @@ TEST_F(RanksOnDevices, AddInAnyOrderIfThatIsFast) {
   }
 }
 
+// A library that sums half would have no number for the sum: float16 ends at 65,504, and bfloat16
+// has only even numbers there.
+TEST_F(RanksOnDevices, AddHalfInFloat32IfThatIsFast) {
+  const auto sum_of = [](DType half, double of_rank_0, double of_rank_1) {
+    const Op op =
+        ListOp("c_allreduce_sum", 1, {{"order", std::string("fast")}, {"out_dtype", int32_t{5}}});
+    const RankRun run = RunOpOnRanks(op,
+                                     {{{"X.0", ToTensor(Values({1}, {of_rank_0}), half)}},
+                                      {{"X.0", ToTensor(Values({1}, {of_rank_1}), half)}}},
+                                     1, {.place = Place::Cuda()});
+    EXPECT_THAT(run.errors, Each(IsEmpty()));
+    return run.outputs[0].at("Out.0").data<float>()[0];
+  };
+  EXPECT_EQ(sum_of(DType::kFloat16, 60'000, 40'000), 100'000);
+  EXPECT_EQ(sum_of(DType::kBFloat16, 256, 1), 257);
+}
+
 TEST_F(RanksOnDevices, TakeXAloneIfAllSkip) {
   Op op = ListOp("c_allreduce_sum", 1, {{"mean", true}});
-  op.SetInput("Skip", {"skip"});
   std::vector<NamedTensors> inputs = DrawInputs(2, {{100}}, DType::kFloat32);
-  for (NamedTensors& of_rank : inputs) {
-    of_rank["skip"] = ToTensor(Values({1}, {1.0}, DType::kBool), DType::kBool);
-  }
+  AddSkip(true, &op, &inputs);
   const RankRun run = RunOpOnRanks(op, inputs, 1, {.place = Place::Cuda()});
   ASSERT_THAT(run.errors, Each(IsEmpty()));
   for (size_t rank = 0; rank < 2; ++rank) {
