@@ -32,11 +32,13 @@
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/ops_on_host.h"
 #include "framework/comm/communicator.h"
+#include "framework/comm/gather.h"
 #include "framework/comm/rank_resources.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "framework/io/text_lines.h"
+#include "framework/tuning/kernel_choices.h"
 #include "memory/allocator.h"
 #include "memory/places.h"
 #include "models/common/rank_flags.h"
@@ -546,6 +548,23 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"client_mb", figures.client_mb}};
 }
 
+// Lets rank 0 choose the kernels of all batches, and the other ranks take these. Does nothing for a
+// single rank, which chooses when it binds.
+void AgreeOnKernels(const ModelWorkload& workload, const CompileOptions& options,
+                    Executor* executor, CompiledProgram* compiled) {
+  Communicator* const ranks = options.data_parallel.communicator.get();
+  if (ranks == nullptr || options.tuner == nullptr) return;
+  const bool chooses = ranks->world().rank == 0;
+  if (chooses) {
+    for (const FeedList& batch : workload.batches) compiled->Bind(batch, {workload.fetch});
+  }
+  const std::string own = chooses ? PrintKernelChoices(options.tuner->choices()) : "";
+  const std::string chosen = GatherTexts(ranks, own)[0];
+  if (chooses) return;
+  options.tuner->FixChoices(ParseKernelChoices(chosen, "the kernels that rank 0 has chosen"));
+  *compiled = executor->Compile(*workload.program, options);
+}
+
 // Returns the hash of the weights and the optimizer's states, of which a rank may keep only a part;
 // "" on other ranks than 0. All ranks call it.
 std::string HashOnRank0(const ModelWorkload& workload, int32_t rank, CompiledProgram* compiled) {
@@ -588,6 +607,7 @@ int Run(const std::shared_ptr<Communicator>& ranks) {
   figures.ranks = world.size;
   figures.order = options.data_parallel.order;
   CompiledProgram compiled = executor.Compile(*workload.program, options);
+  AgreeOnKernels(workload, options, &executor, &compiled);
   BoundProgram bound = TimeSteps(workload, options.data_parallel, &compiled, &figures);
   // Before the hash, which takes memory of its own.
   figures.allocated = AllocatorOf(place).statistics();
