@@ -1,6 +1,7 @@
 """Train programs as ranks that mpirun starts: they end like one process, resume, and name what is wrong."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 
 import kill_and_resume as script  # noqa: E402
-from mpirun import mpirun  # noqa: E402
+from mpirun import launcher, mpirun, variables  # noqa: E402
 
 PROGRAM = "models/mlp/train"
 # 15 batches an epoch, 30 in all: whole runs of 2, 3 and 5 ranks.
@@ -75,24 +76,65 @@ class TrainRanks(unittest.TestCase):
         self.assertEqual(output.count("error: "), 1)
         self.assertIn("the checkpoint was made with global_batch = 64, but now it is 96", output)
 
-    def test_a_signal_to_one_rank_stops_all(self):
-        directory = self.directory("ranks")
-        flags = [*FLAGS, "--epochs=200", "--output_dir=" + directory]
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    def run_with_signal(self, number, name, *flags):
+        """Sends the signal to rank 1 of 2 when the first epoch has ended: the launcher's status, and the output."""
         inner = 'test "$OMPI_COMM_WORLD_RANK" = 1 && echo "pid $$"; exec "$@"'
-        command = [os.environ["MPIRUN"], "--oversubscribe", "-n", "2", "sh", "-c", inner, "sh", *flags]
+        command = [*launcher(2), "sh", "-c", inner, "sh", *FLAGS, "--epochs=200", *flags,
+                   "--output_dir=" + self.directory(name)]
         output, pid = "", None
-        with subprocess.Popen(command, text=True, env=environment, stdout=subprocess.PIPE,
+        with subprocess.Popen(command, text=True, env=variables(), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT) as process:
             for line in process.stdout:
                 output += line
                 if line.startswith("pid "):
                     pid = int(line.split()[1])
                 if line.startswith("epoch 1/200 "):
-                    os.kill(pid, signal.SIGTERM)
-            self.assertEqual(process.wait(), 128 + signal.SIGTERM, output)
+                    os.kill(pid, number)
+            status = process.wait()
+        return status, output
+
+    def test_a_signal_to_one_rank_stops_all(self):
+        status, output = self.run_with_signal(signal.SIGTERM, "ranks")
+        self.assertEqual(status, 128 + signal.SIGTERM, output)
         self.assertIn("stopped and saved", output)
-        self.assertTrue(script.saves(directory, "save-"))
+        self.assertTrue(script.saves(self.directory("ranks"), "save-"))
+
+    def test_a_rank_that_hangs_ends_all(self):
+        status, output = self.run_with_signal(signal.SIGSTOP, "ranks", "--collective_timeout=1")
+        self.assertNotEqual(status, 0, output)
+        self.assertRegex(output, r"rank 0 \(host .+\): after step \d+: .*rank 0 \(host .+\) has waited 1 s for rank 1 "
+                                 r"\(host .+\) in .*step \d+")
+
+    def test_killed_ranks_and_resumed_trainings_end_as_the_unbroken_one(self):
+        done = subprocess.run([sys.executable, script.__file__, "--ranks=2", "--runs=2", "--kills=2", *FLAGS,
+                               "--global_batch=64", "--save_every=1"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("\n2 of 2 runs ended as the unbroken one; ", done.stdout)
+        self.assertIn("\nafter a kill, all ranks ended within ", done.stdout)
+
+    def test_a_full_disk_of_rank_0_ends_all_and_loses_nothing(self):
+        whole = self.outcome("whole", self.run_ranks(2, [], "whole"))
+        self.run_ranks(2, ["--stop_after=12"], "ranks")
+        # A file that grows beyond the limit, of units of 512 bytes, is an error as a full disk is.
+        inner = 'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then trap "" XFSZ; ulimit -f 8; fi; exec "$@"'
+        status, output = mpirun(2, ["dash", "-c", inner, "dash", *FLAGS, "--resume",
+                                    "--output_dir=" + self.directory("ranks")])
+        self.assertNotEqual(status, 0, output)
+        self.assertRegex(output, r"rank 0 \(host .+\): after step \d+: .*File too large")
+        self.assertEqual(self.outcome("ranks", self.run_ranks(2, ["--resume"], "ranks")), whole)
+
+    def test_other_weights_are_named(self):
+        self.run_ranks(2, ["--stop_after=12"], "first")
+        shutil.copytree(self.directory("first"), self.directory("other"))
+        self.run_ranks(2, ["--resume", "--stop_after=20"], "first")
+        inner = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then cd "$OTHER"; else cd "$FIRST"; fi; exec "$@"'
+        program = os.path.abspath(PROGRAM)
+        status, output = mpirun(2, ["sh", "-c", inner, "sh", program, *FLAGS[1:], "--initial_model=checkpoints",
+                                    "--output_dir=" + self.directory("new")],
+                                {"FIRST": self.directory("first"), "OTHER": self.directory("other")})
+        self.assertEqual(status, 1, output)
+        self.assertRegex(output, r"error: rank 1 \(host .+\): .* is .*, rank 0: ")
 
     def test_names_the_flag_that_differs(self):
         inner = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- "$@" --batch_size=16; fi; exec "$@"'
@@ -103,11 +145,14 @@ class TrainRanks(unittest.TestCase):
         self.assertFalse(os.path.exists(self.directory("ranks")))
 
     def test_names_the_rank_that_fails(self):
-        inner = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- "$@" --data=mnist:/no/such/place; fi; exec "$@"'
-        flags = [*FLAGS, "--output_dir=" + self.directory("ranks")]
-        status, output = mpirun(3, ["sh", "-c", inner, "sh", *flags])
+        self.run_ranks(2, ["--stop_after=12"], "first")
+        inner = 'if [ "$OMPI_COMM_WORLD_RANK" != 1 ]; then cd "$FIRST"; fi; exec "$@"'
+        status, output = mpirun(3, ["sh", "-c", inner, "sh", os.path.abspath(PROGRAM), *FLAGS[1:],
+                                    "--initial_model=checkpoints", "--output_dir=" + self.directory("ranks")],
+                                {"FIRST": self.directory("first")})
         self.assertEqual(status, 1, output)
-        self.assertIn(": data is mnist:/no/such/place, rank 0: generated", output)
+        self.assertRegex(output, r"(?m)^rank 1 \(host .+\): checkpoints.* holds no checkpoint$")
+        self.assertFalse(os.path.exists(self.directory("ranks")))
         # The same on all ranks: each ends.
         output = self.run_ranks(3, ["--data=mnist:/no/such/place"], "ranks", status=1)
         self.assertIn("neither /no/such/place/train-images-idx3-ubyte nor ", output)

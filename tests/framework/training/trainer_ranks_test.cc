@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -200,10 +201,27 @@ TEST_F(TrainerRanks, EndLikeOneProcessThatMergesGradients) {
   }
 }
 
+// Notes the batches that steps report.
+class NotedBatches : public Callback {
+ public:
+  void OnStep(const StepReport& report, TrainingControl* /*control*/) override {
+    batches_.push_back(report.batch);
+  }
+  const std::vector<int64_t>& batches() const { return batches_; }
+
+ private:
+  std::vector<int64_t> batches_;
+};
+
 // The run that ends an epoch may take batches of the next one.
 TEST_F(TrainerRanks, GoOnAcrossTheEndsOfEpochs) {
   const Outcome one = TrainAlone("alone", 3);
-  const std::vector<Outcome> ranks = Train("ranks", 3);
+  const auto noted = std::make_shared<NotedBatches>();
+  const std::vector<Outcome> ranks = Train("ranks", 3, [&](RankTraining* training) {
+    const bool is_noted = training->world.rank == 1;
+    training->options.callbacks = {is_noted ? noted : std::make_shared<NotedBatches>()};
+  });
+  EXPECT_THAT(noted->batches(), ElementsAre(3, 6, 9, 10, 5, 8, 10, 4, 7, 10));
   EXPECT_THAT(Weights(ranks), Each(one.result.weights_hash));
   ASSERT_EQ(ranks[0].result.records.size(), 3u);
   EXPECT_EQ(ranks[0].result.records[0].step, 12);
@@ -364,12 +382,15 @@ TEST_F(TrainerRanks, StopEarlyTogether) {
   EXPECT_THAT(ranks[0].printed, HasSubstr("stopped early: "));
 }
 
-// A callback that stops the training on one rank.
+// A callback that stops the training on one rank: after a step, or after the epoch that it ends.
 class StopAt : public Callback {
  public:
   explicit StopAt(int64_t step) : step_(step) {}
   void OnStep(const StepReport& report, TrainingControl* control) override {
     if (report.step == step_) control->Stop();
+  }
+  void OnEpoch(const TrainingRecord& record, TrainingControl* control) override {
+    if (record.step == -step_) control->Stop();
   }
 
  private:
@@ -384,6 +405,56 @@ TEST_F(TrainerRanks, StopTogether) {
   EXPECT_THAT(Errors(ranks), Each(""));
   for (const Outcome& rank : ranks) EXPECT_FALSE(rank.result.finished);
   EXPECT_THAT(Checkpoints("run"), ElementsAre("save-000001-step-6"));
+}
+
+TEST_F(TrainerRanks, StopTogetherAtTheEndOfAnEpoch) {
+  const Outcome one = TrainAlone("alone", 5, [](RankTraining* training) {
+    training->options.callbacks = {std::make_shared<StopAt>(-20)};
+  });
+  const std::vector<Outcome> ranks = Train("run", 5, [](RankTraining* training) {
+    const int64_t step = training->world.rank == 2 ? -20 : 0;
+    training->options.callbacks = {std::make_shared<StopAt>(step)};
+  });
+  EXPECT_THAT(Weights(ranks), Each(one.result.weights_hash));
+  EXPECT_FALSE(ranks[0].result.finished);
+  EXPECT_EQ(Checkpoints("run"), Checkpoints("alone"));
+}
+
+// A callback that does on a rank what it doesn't do on the other ranks.
+class OnOneRank : public Callback {
+ public:
+  enum class What { kChangesAWeight, kKeepsAState };
+  OnOneRank(What what, bool is_the_rank) : what_(what), is_the_rank_(is_the_rank) {}
+
+  void OnEpoch(const TrainingRecord& /*record*/, TrainingControl* control) override {
+    if (what_ != What::kChangesAWeight || !is_the_rank_) return;
+    Tensor weight = CopyToCpu(control->scope().Get("fc_0.w_0"));
+    weight.values<float>()[0] += 1;
+    control->scope().Assign("fc_0.w_0", weight);
+  }
+  std::map<std::string, std::string> State() const override {
+    if (what_ != What::kKeepsAState) return {};
+    return {{"batches", is_the_rank_ ? "7" : "6"}};
+  }
+  std::string Name() const override { return "OnOneRank"; }
+
+ private:
+  const What what_;
+  const bool is_the_rank_;
+};
+
+TEST_F(TrainerRanks, SaveNothingThatTheyDoNotHaveInCommon) {
+  const auto run = [&](const std::string& name, OnOneRank::What what) {
+    return Train(name, 3, [&](RankTraining* training) {
+      training->options.callbacks = {std::make_shared<OnOneRank>(what, training->world.rank == 1)};
+    });
+  };
+  const std::vector<Outcome> weights = run("weights", OnOneRank::What::kChangesAWeight);
+  EXPECT_THAT(Errors(weights), Each(StartsWith("rank 1: the hash of the weights is ")));
+  EXPECT_TRUE(weights[0].is_agreed);
+  EXPECT_FALSE(PathExists(directory_ / "weights/checkpoints"));
+  EXPECT_THAT(Errors(run("states", OnOneRank::What::kKeepsAState)),
+              Each("rank 1: the state of OnOneRank, batches is 7, rank 0: 6"));
 }
 
 TEST_F(TrainerRanks, ShareEvaluations) {
@@ -465,6 +536,11 @@ TEST_F(TrainerRanks, NameWhatDiffersAtTheStart) {
          "rank 2: seed is not there, rank 0: 5");
   expect([](RankTraining* training) { training->options.save_every_steps = 4; },
          "rank 2: save_every is 4, rank 0: 0");
+  expect([](RankTraining* training) { training->validation.reset(); },
+         "rank 2: the number of ranks that share the validation is 1, rank 0: 3");
+  expect(
+      [](RankTraining* training) { training->options.compile.passes.also = {"merge_optimizer"}; },
+      "rank 2: the passes to run also is merge_optimizer, rank 0: ");
   expect([](RankTraining* /*training*/) { omp_set_num_threads(2); },
          "rank 2: the number of threads is 2, rank 0: 1");
   expect([](RankTraining* training) { training->optimization.weight_decay = 0; },

@@ -5,8 +5,8 @@
 // Where each rank merges steps, too, each adds up its own gradients first: its ranks have the bits
 // of ranks with no other option, and are close to the one process.
 //
-// All pairs of settings occur (model, ranks, buckets, flat lists, optimizer, precision, clipping,
-// averages, shards of states, overlap, merged steps), not all combinations. All combinations, in
+// Each pair of values of two aspects occurs (model, ranks, buckets, flat lists, optimizer,
+// precision, clipping, averages, shards of states, overlap, merged steps). All combinations, in
 // some minutes:
 //
 //   bazel test //tests/models/ranks:ranks_test --config=opt --test_env=SKIFF_ALL_SETTINGS=1
@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 #include <mutex>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -223,7 +225,10 @@ TEST_P(Ranks, EndWithTheBitsOfOneProcess) {
     TrainByRanks(model, without, batches, [&](int32_t rank, std::unique_ptr<Scope> scope) {
       if (rank == 0) plain = std::move(scope);
     });
-    EXPECT_THAT(LargeDifferences(one.scope(), *plain), IsEmpty());
+    // The other optimizers make large numbers of gradients that are zero up to rounding.
+    if (setting.optimizer == "momentum" || setting.optimizer == "sgd") {
+      EXPECT_THAT(LargeDifferences(one.scope(), *plain), IsEmpty());
+    }
   }
   const Scope& expected = plain == nullptr ? one.scope() : *plain;
 
@@ -324,156 +329,143 @@ TEST(ShardsOfStates, AreSavedWhole) {
   }
 }
 
-constexpr auto kEma = training::AveragingKind::kEma;
-constexpr auto kWindow = training::AveragingKind::kWindow;
-const std::vector<std::string> kFlat = {"fuse_optimizer", "flatten_parameters"};
-const std::vector<std::string> kMerged = {"merge_optimizer"};
+// ---- settings
 
-// A few settings in which all pairs occur.
-std::vector<Setting> Pairs() {
-  return {
-      Setting{.model = "mlp", .ranks = 3, .passes = kFlat, .optimizer = "adam", .clip_norm = 0.1f},
-      Setting{.model = "mlp", .ranks = 2, .bucket_bytes = 1024, .averaging = kEma},
-      Setting{.model = "mlp", .ranks = 4, .passes = kMerged, .optimizer = "lars_momentum"},
-      Setting{.model = "lenet",
-              .ranks = 4,
-              .passes = kFlat,
-              .bucket_bytes = 1024,
-              .averaging = kWindow},
-      Setting{.model = "lenet", .ranks = 2, .optimizer = "lamb", .precision = DType::kBFloat16},
-      Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .averaging = kEma},
-      Setting{.model = "resnet20",
-              .ranks = 3,
-              .bucket_bytes = 1024,
-              .optimizer = "adamw",
-              .precision = DType::kBFloat16,
-              .clip_norm = 1},
-      Setting{.model = "vgg11", .ranks = 2, .passes = kMerged, .clip_norm = 1},
-      Setting{.model = "ernie",
-              .ranks = 2,
-              .passes = kFlat,
-              .bucket_bytes = 1024,
-              .optimizer = "adamw",
-              .precision = DType::kBFloat16,
-              .clip_norm = 1},
-      Setting{.model = "ernie", .ranks = 3, .optimizer = "adam", .averaging = kEma},
-      Setting{.model = "ernie",
-              .ranks = 4,
-              .passes = kFlat,
-              .optimizer = "lamb",
-              .precision = DType::kFloat16},
-      Setting{.model = "text_classifier", .ranks = 3, .passes = kFlat, .optimizer = "adam"},
-      Setting{.model = "text_classifier", .ranks = 4, .bucket_bytes = 1024, .clip_norm = 0.5f},
-      Setting{.model = "char_rnn",
-              .ranks = 2,
-              .bucket_bytes = 1024,
-              .optimizer = "adam",
-              .clip_norm = 1},
-      Setting{.model = "char_rnn", .ranks = 3, .passes = kFlat, .precision = DType::kBFloat16},
-      Setting{.model = "seq2seq", .ranks = 2, .passes = kFlat, .optimizer = "adam", .clip_norm = 1},
-      Setting{.model = "seq2seq", .ranks = 4, .optimizer = "sgd", .averaging = kWindow},
-      Setting{.model = "words", .ranks = 2, .optimizer = "adam"},
-      Setting{.model = "words",
-              .ranks = 4,
-              .passes = kFlat,
-              .bucket_bytes = 1024,
-              .optimizer = "adagrad"},
-      Setting{.model = "words", .ranks = 3, .optimizer = "ftrl", .clip_norm = 0.1f},
-      Setting{.model = "mlp",
-              .ranks = 3,
-              .bucket_bytes = 1024,
-              .optimizer = "adam",
-              .shards_optimizer = true},
-      Setting{.model = "lenet",
-              .ranks = 4,
-              .optimizer = "lars_momentum",
-              .averaging = kWindow,
-              .shards_optimizer = true},
-      Setting{.model = "resnet20", .ranks = 2, .passes = kFlat, .shards_optimizer = true},
-      Setting{.model = "ernie",
-              .ranks = 2,
-              .passes = kFlat,
-              .optimizer = "adamw",
-              .precision = DType::kBFloat16,
-              .clip_norm = 1,
-              .shards_optimizer = true},
-      Setting{.model = "ernie",
-              .ranks = 3,
-              .bucket_bytes = 1024,
-              .optimizer = "lamb",
-              .precision = DType::kFloat16,
-              .averaging = kEma,
-              .shards_optimizer = true},
-      Setting{.model = "seq2seq",
-              .ranks = 3,
-              .optimizer = "rmsprop",
-              .clip_norm = 1,
-              .averaging = kEma,
-              .shards_optimizer = true},
-      Setting{.model = "words", .ranks = 2, .optimizer = "adagrad", .shards_optimizer = true},
-      Setting{.model = "resnet20",
-              .ranks = 3,
-              .bucket_bytes = 1024,
-              .overlap = Overlap::kOn,
-              .merged_steps = 2},
-      Setting{.model = "ernie",
-              .ranks = 2,
-              .passes = kFlat,
-              .optimizer = "adamw",
-              .precision = DType::kBFloat16,
-              .clip_norm = 1,
-              .overlap = Overlap::kOn},
-      Setting{.model = "seq2seq",
-              .ranks = 4,
-              .bucket_bytes = 1024,
-              .optimizer = "adam",
-              .shards_optimizer = true,
-              .overlap = Overlap::kOn},
-      Setting{.model = "words",
-              .ranks = 3,
-              .optimizer = "adam",
-              .averaging = kEma,
-              .overlap = Overlap::kOn},
-      Setting{.model = "mlp",
-              .ranks = 2,
-              .passes = kFlat,
-              .optimizer = "adam",
-              .clip_norm = 0.1f,
-              .shards_optimizer = true,
-              .merged_steps = 3}};
+using Choices = std::vector<size_t>;  // of each aspect, the number of a value
+
+// Sets an aspect of a setting to one of its values.
+struct Aspect {
+  size_t values;
+  std::function<void(size_t value, Setting* setting)> set;
+};
+
+template <typename Value, typename Member>
+Aspect AspectOf(std::vector<Value> values, Member member) {
+  return {values.size(), [values, member](size_t i, Setting* to) { to->*member = values[i]; }};
 }
 
-// All combinations of what a user chooses. The optimizer is momentum: adam would make large numbers
-// of gradients that are zero up to rounding.
-std::vector<Setting> Combinations() {
-  std::vector<Setting> all = {Setting()};
-  const auto vary = [&all](const auto& values, const auto& set) {
-    std::vector<Setting> varied;
-    for (const Setting& setting : all) {
-      for (const auto& value : values) set(value, &varied.emplace_back(setting));
+const std::vector<Aspect>& Aspects() {
+  static const auto& aspects = *new std::vector<Aspect>{
+      AspectOf<std::string>({"mlp", "lenet", "resnet20", "vgg11", "ernie", "char_rnn", "seq2seq",
+                             "text_classifier", "words"},
+                            &Setting::model),
+      AspectOf<std::string>({"momentum", "sgd", "adam", "adamw", "lamb", "lars_momentum", "adagrad",
+                             "ftrl", "rmsprop"},
+                            &Setting::optimizer),
+      AspectOf<int32_t>({2, 3, 4}, &Setting::ranks),
+      AspectOf<std::vector<std::string>>(
+          {{}, {"fuse_optimizer", "flatten_parameters"}, {"merge_optimizer"}}, &Setting::passes),
+      AspectOf<DType>({DType::kFloat32, DType::kBFloat16, DType::kFloat16}, &Setting::precision),
+      AspectOf<training::AveragingKind>(
+          {training::AveragingKind::kNone, training::AveragingKind::kEma,
+           training::AveragingKind::kWindow},
+          &Setting::averaging),
+      AspectOf<int64_t>({int64_t{25} << 20, 1024}, &Setting::bucket_bytes),
+      AspectOf<float>({0, 0.5f}, &Setting::clip_norm),
+      AspectOf<bool>({false, true}, &Setting::shards_optimizer),
+      AspectOf<Overlap>({Overlap::kOff, Overlap::kOn}, &Setting::overlap),
+      AspectOf<int64_t>({1, 2}, &Setting::merged_steps)};
+  return aspects;
+}
+
+Setting SettingOf(const Choices& choices) {
+  Setting setting;
+  for (size_t aspect = 0; aspect < choices.size(); ++aspect) {
+    Aspects()[aspect].set(choices[aspect], &setting);
+  }
+  return setting;
+}
+
+// The pairs of values of two aspects that no setting has yet.
+class OpenPairs {
+ public:
+  OpenPairs() {
+    for (size_t a = 0; a < Aspects().size(); ++a) {
+      for (size_t b = a + 1; b < Aspects().size(); ++b) AddAll(a, b);
     }
-    all = std::move(varied);
-  };
-  const std::string kModels[] = {"mlp",      "lenet",   "resnet20",        "vgg11", "ernie",
-                                 "char_rnn", "seq2seq", "text_classifier", "words"};
-  const bool kBoth[] = {false, true};
-  vary(kModels, [](const std::string& model, Setting* to) { to->model = model; });
-  vary(std::vector<int32_t>{2, 3, 4}, [](int32_t ranks, Setting* to) { to->ranks = ranks; });
-  vary(kBoth, [](bool is_small, Setting* to) {
-    if (is_small) to->bucket_bytes = 1024;
-  });
-  vary(kBoth, [](bool is_flat, Setting* to) {
-    if (is_flat) to->passes = kFlat;
-  });
-  vary(kBoth, [](bool shards, Setting* to) { to->shards_optimizer = shards; });
-  vary(kBoth, [](bool is_half, Setting* to) {
-    if (is_half) to->precision = DType::kBFloat16;
-  });
-  vary(kBoth, [](bool clips, Setting* to) { to->clip_norm = clips ? 0.5f : 0; });
-  vary(kBoth, [](bool merges, Setting* to) { to->merged_steps = merges ? 2 : 1; });
-  vary(kBoth,
-       [](bool overlaps, Setting* to) { to->overlap = overlaps ? Overlap::kOn : Overlap::kOff; });
-  return all;
+  }
+
+  bool empty() const { return open_.empty(); }
+  // Returns choices that have an open pair, and of each other aspect the value with the most open
+  // pairs. Closes the pairs of the choices.
+  Choices Take() {
+    constexpr size_t kOpen = static_cast<size_t>(-1);
+    Choices choices(Aspects().size(), kOpen);
+    const auto [a, first, b, second] = *open_.begin();
+    choices[a] = first;
+    choices[b] = second;
+    for (size_t aspect = 0; aspect < choices.size(); ++aspect) {
+      if (choices[aspect] == kOpen) choices[aspect] = BestValue(choices, aspect);
+    }
+    for (size_t aspect = 0; aspect < choices.size(); ++aspect) {
+      for (const Pair& pair : PairsOf(choices, aspect, choices[aspect])) open_.erase(pair);
+    }
+    return choices;
+  }
+
+ private:
+  using Pair = std::array<size_t, 4>;  // aspect and value, a later aspect and value
+
+  void AddAll(size_t a, size_t b) {
+    for (size_t first = 0; first < Aspects()[a].values; ++first) {
+      for (size_t second = 0; second < Aspects()[b].values; ++second) {
+        open_.insert({a, first, b, second});
+      }
+    }
+  }
+  // The pairs of this value of an aspect with the values that are chosen of other aspects.
+  static std::vector<Pair> PairsOf(const Choices& choices, size_t aspect, size_t value) {
+    std::vector<Pair> pairs;
+    for (size_t other = 0; other < choices.size(); ++other) {
+      if (other < aspect) pairs.push_back({other, choices[other], aspect, value});
+      if (other > aspect) pairs.push_back({aspect, value, other, choices[other]});
+    }
+    return pairs;
+  }
+  size_t BestValue(const Choices& choices, size_t aspect) const {
+    size_t best = 0;
+    int64_t most = -1;
+    for (size_t value = 0; value < Aspects()[aspect].values; ++value) {
+      const int64_t found = std::ranges::count_if(
+          PairsOf(choices, aspect, value), [&](const Pair& pair) { return open_.contains(pair); });
+      if (found > most) {
+        most = found;
+        best = value;
+      }
+    }
+    return best;
+  }
+
+  std::set<Pair> open_;
+};
+
+std::vector<Setting> Pairs() {
+  std::vector<Setting> settings;
+  for (OpenPairs open; !open.empty();) settings.push_back(SettingOf(open.Take()));
+  return settings;
+}
+
+// All combinations by momentum in float32 and bfloat16, without averages.
+std::vector<Setting> Combinations() {
+  std::vector<Choices> all = {Choices()};
+  for (const Aspect& aspect : Aspects()) {
+    const size_t index = all.front().size();
+    const bool is_optimizer = index == 1;
+    const bool is_precision = index == 4;
+    const bool is_average = index == 5;
+    const size_t values = is_optimizer || is_average ? 1 : is_precision ? 2 : aspect.values;
+    std::vector<Choices> longer;
+    for (const Choices& choices : all) {
+      for (size_t value = 0; value < values; ++value) {
+        longer.push_back(choices);
+        longer.back().push_back(value);
+      }
+    }
+    all = std::move(longer);
+  }
+  std::vector<Setting> settings;
+  for (const Choices& choices : all) settings.push_back(SettingOf(choices));
+  return settings;
 }
 
 INSTANTIATE_TEST_SUITE_P(
