@@ -80,7 +80,7 @@ void WaitForEnd(Communicator* ranks) {
 
 }  // namespace
 
-int RunOnRanks(const std::function<int(const std::shared_ptr<Communicator>&)>& run) {
+int RunAsRank(const std::function<int(const std::shared_ptr<Communicator>&)>& run) {
   std::shared_ptr<Communicator> ranks = LaunchedRanks({.time_limit = FLAGS_collective_timeout});
   try {
     CheckEqualFlags(ranks.get());

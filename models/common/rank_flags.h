@@ -1,6 +1,6 @@
-// The flags of programs that may run as several ranks, and what these programs do with the flags:
-// --reduction, --bucket_bytes, --overlap, --shard_optimizer, --sync_batch_norm and
-// --collective_timeout. A single process is one rank, with a communicator of nullptr.
+// Programs that may run as several ranks, and their flags: --reduction, --bucket_bytes, --overlap,
+// --shard_optimizer, --sync_batch_norm and --collective_timeout. A single process is one rank, with
+// a communicator of nullptr.
 #pragma once
 
 #include <gflags/gflags_declare.h>
@@ -22,12 +22,12 @@ namespace skiff::models {
 // Runs a program as one of the ranks that a launcher has started, or alone. Returns what `run`
 // returns, once all ranks have come so far.
 //
-// First compares the flags of this program (those that --help lists) on all ranks, and throws an
-// Error if one of them has another value on a rank, which it names. Throws an Error
-// (kInvalidArgument) for an illegal value of the flags above, and what LaunchedRanks and `run`
-// throw. An Error that all ranks have (training::AgreedError) is thrown on rank 0 alone; other
-// ranks return 1. Any other exception ends all ranks.
-int RunOnRanks(const std::function<int(const std::shared_ptr<Communicator>&)>& run);
+// First compares the flags that --help lists. Throws an Error (kFailedPrecondition) that names the
+// first difference, if ranks have other values: "rank 3 (host b): batch_size is 32, rank 0: 64".
+// Throws an Error (kInvalidArgument) for an illegal value of the flags of this file, and what
+// LaunchedRanks and `run` throw. An AgreedError, which all ranks have, comes out on rank 0 alone,
+// and other ranks return 1. Any other exception ends all ranks.
+int RunAsRank(const std::function<int(const std::shared_ptr<Communicator>&)>& run);
 
 // Returns how the ranks run a program together at `place`, that of this rank. On a device, all
 // ranks call it at the same time. Throws what MakeNcclRank throws.

@@ -521,7 +521,7 @@ int TrainMain(int argc, char** argv, const TrainableModel& model) {
                       .run =
                           [&] {
                             const CommandLine line = {argv[0], {argv + 1, argv + argc}};
-                            return RunOnRanks([&](const std::shared_ptr<Communicator>& ranks) {
+                            return RunAsRank([&](const std::shared_ptr<Communicator>& ranks) {
                               return Train(line, model, ranks);
                             });
                           },

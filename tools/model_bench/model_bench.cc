@@ -633,5 +633,5 @@ int main(int argc, char** argv) {
       {.usage = "model_bench --model=resnet20 [flags]",
        .summary =
            "Times the training steps of a model, or inference with it or with a saved model.",
-       .run = [] { return skiff::models::RunOnRanks(skiff::Run); }});
+       .run = [] { return skiff::models::RunAsRank(skiff::Run); }});
 }
