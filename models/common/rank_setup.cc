@@ -1,7 +1,5 @@
 #include "models/common/rank_setup.h"
 
-#include <gflags/gflags.h>
-
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,7 +8,6 @@
 #include "framework/base/error.h"
 #include "framework/comm/gather.h"
 #include "framework/training/prefetching_reader.h"
-#include "framework/training/rank_agreement.h"
 #include "framework/training/sharded_reader.h"
 
 namespace skiff::models {
@@ -47,18 +44,6 @@ int64_t MergedSteps(int64_t global_batch, int64_t batch_size, int32_t ranks) {
                 "global_batch = ", global_batch, ": expected a multiple of ", run, ", ", ranks,
                 ranks == 1 ? " rank" : " ranks", " with a batch_size of ", batch_size);
   return global_batch / run;
-}
-
-void CheckEqualFlags(Communicator* ranks) {
-  std::vector<gflags::CommandLineFlagInfo> flags;
-  gflags::GetAllFlags(&flags);
-  training::RankFacts facts;
-  for (const gflags::CommandLineFlagInfo& flag : flags) {
-    // Others are those of libraries.
-    const bool is_ours = flag.filename.find("models/") != std::string::npos;
-    if (is_ours) facts.emplace_back(flag.name, flag.current_value);
-  }
-  training::CheckEqualOnRanks(ranks, facts);
 }
 
 std::string TextOfRanks(Communicator* ranks, int64_t merged_steps, int64_t batch_size) {

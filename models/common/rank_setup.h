@@ -26,10 +26,6 @@ std::unique_ptr<training::Reader> EvaluationShare(std::unique_ptr<training::Read
 // (kInvalidArgument) unless this is a whole number of at least 1.
 int64_t MergedSteps(int64_t global_batch, int64_t batch_size, int32_t ranks);
 
-// Throws an AgreedError if a flag of the train programs has another value on a rank, which it names
-// (CheckEqualOnRanks).
-void CheckEqualFlags(Communicator* ranks);
-
 // Returns "4 ranks on 2 hosts, batches of 64 = 4 x 16", or, with gradients merged, "… of 128 = 4 x
 // 2 x 16"; "" for one rank. All ranks call it; throws what Exchange throws.
 std::string TextOfRanks(Communicator* ranks, int64_t merged_steps, int64_t batch_size);

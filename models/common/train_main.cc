@@ -13,25 +13,21 @@
 #include "framework/base/error.h"
 #include "framework/base/number_text.h"
 #include "framework/base/parallel.h"
-#include "framework/comm/activity_scope.h"
-#include "framework/comm/gather.h"
-#include "framework/comm/launched_ranks.h"
-#include "framework/comm/nccl_communicator.h"
 #include "framework/comm/rank_resources.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file_contents.h"
 #include "framework/io/read_files.h"
 #include "framework/training/progress.h"
-#include "framework/training/rank_agreement.h"
 #include "framework/training/rank_log.h"
 #include "framework/training/trainer.h"
 #include "framework/tuning/kernel_tuner.h"
 #include "memory/places.h"
 #include "models/common/data_contents.h"
+#include "models/common/rank_flags.h"
 #include "models/common/rank_setup.h"
 
-DEFINE_int64(batch_size, 64, "Samples in a step.");
+DEFINE_int64(batch_size, 64, "Samples in a step, of each rank.");
 DEFINE_int64(epochs, 5, "Passes over the training samples.");
 DEFINE_string(optimizer, "momentum",
               "adadelta, adagrad, adam, adamax, adamw, decayed_adagrad, ftrl, lamb, lars_momentum, "
@@ -93,39 +89,18 @@ DEFINE_string(save_precision, "float32",
 DEFINE_uint64(seed, 1, "Of initial weights, shuffling, augmentation and generated data.");
 DEFINE_int64(global_batch, 0,
              "Samples that make one update, over all ranks: --gradient_merge becomes this number "
-             "divided by --batch_size and by the number of ranks. A training can then be resumed "
-             "with another number of ranks. 0: as --gradient_merge says.");
+             "divided by --batch_size and by the number of ranks, which must be a whole number. A "
+             "training can then be resumed with another number of ranks. 0: --batch_size times "
+             "--gradient_merge times the number of ranks.");
 DEFINE_int32(
     threads, 0,
     "Threads that compute, of each rank. 0: as many as OMP_NUM_THREADS says; if that isn't "
-    "set, one per core, shared by the ranks of the machine.");
+    "set, one per core. Several ranks share the cores of their host, and a rank that the launcher "
+    "has bound to fewer takes these; all ranks take as many as the one with the fewest.");
 DEFINE_string(
     place, "cpu",
     "Where to train: cpu, cuda, or cuda:1 for the second of several devices. With several ranks "
     "on a machine, cuda is another device for each.");
-DEFINE_string(
-    reduction, "auto",
-    "With several ranks: how their gradients are added. ranks: in the order of the ranks, "
-    "which gives the bits of one process with as many --gradient_merge steps. fast: as "
-    "the library that moves them likes. auto: ranks on the CPU, fast on a device.");
-DEFINE_int64(bucket_bytes, int64_t{25} << 20,
-             "With several ranks: gradients are added in groups of at least so many bytes. 0: each "
-             "alone. Results stay the same, unless --reduction is fast.");
-DEFINE_string(overlap, "auto",
-              "With several ranks: whether gradients are added while others are still computed: "
-              "on, off, or auto (on a device, and where a rank has at least 4 cores). Results stay "
-              "the same.");
-DEFINE_bool(shard_optimizer, false,
-            "With several ranks: each rank keeps the states of the optimizer for its part of the "
-            "parameters only, and updates only this part (ZeRO-1). Results and files stay the "
-            "same.");
-DEFINE_bool(sync_batch_norm, false,
-            "With several ranks: batch norms take the mean and the variance of the batches of all "
-            "ranks, as if these were one batch, and not each rank those of its own. A resumed "
-            "training then has as many ranks as before.");
-DEFINE_double(collective_timeout, 600,
-              "With several ranks: seconds after which a rank that waits for another one ends the "
-              "training with an error. More than rank 0 takes to save, and to time kernels.");
 DEFINE_string(recompute, "almost_free",
               "Activations to compute again in the backward pass, to save memory: nothing, "
               "almost_free (what takes at most 2 % of a step, by estimate), cheap_ops, budget (as "
@@ -164,13 +139,16 @@ DEFINE_string(initial_model, "",
               "checkpoints (OUTPUT_DIR/checkpoints), or a .safetensors file: parameters of the "
               "same names begin with its values, in whatever precision they are. Empty: all begin "
               "at random.");
-DEFINE_int64(save_every, 0, "Steps between two checkpoints, besides that of each epoch's end.");
+DEFINE_int64(save_every, 0,
+             "Steps, those of all ranks together, between two checkpoints, besides that of each "
+             "epoch's end.");
 DEFINE_int64(early_stop, 0,
              "Ends the training after this many epochs without a better validation value. 0: "
              "never. Such a training continues if it is resumed with a larger number, or 0.");
 DEFINE_int64(
     stop_after, 0,
-    "Saves and stops after this many steps, as Ctrl-C does; --resume continues. 0: never.");
+    "Saves and stops after this many steps, those of all ranks together, as Ctrl-C does; --resume "
+    "continues. 0: never. (Ctrl-C on mpirun: docs/data_parallel.md.)");
 DEFINE_bool(resume, false, "Continues from the newest checkpoint of the output directory.");
 DEFINE_bool(evaluate_only, false,
             "Validates the newest checkpoint of the output directory and trains nothing.");
@@ -403,22 +381,6 @@ MemoryOptions MemoryFromFlags() {
   return memory;
 }
 
-// `ranks`: nullptr for a single one.
-DataParallelOptions DataParallelFromFlags(const std::shared_ptr<Communicator>& ranks, Place place) {
-  const std::string order = place.is_cpu() ? "ranks" : "fast";
-  DataParallelOptions options = {
-      .communicator = ranks,
-      .order = SumOrderFromName(FLAGS_reduction == "auto" ? order : FLAGS_reduction),
-      .bucket_bytes = FLAGS_bucket_bytes,
-      .overlap = OverlapFromName(FLAGS_overlap),
-      .shard_optimizer = FLAGS_shard_optimizer,
-      .sync_batch_norm = FLAGS_sync_batch_norm};
-  if (ranks != nullptr && !place.is_cpu()) {
-    options.device_communicator = MakeNcclRank(ranks, place, FLAGS_collective_timeout);
-  }
-  return options;
-}
-
 // Checks the flags that nothing checks later.
 void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_threads >= 0, kInvalidArgument, "threads = ", FLAGS_threads,
@@ -435,11 +397,6 @@ void CheckFlags() {
                 ": expected at most ", kMostEpochs);
   SKIFF_ENFORCE(FLAGS_stop_after >= 0, kInvalidArgument, "stop_after = ", FLAGS_stop_after,
                 ": expected no negative number");
-  SKIFF_ENFORCE(FLAGS_bucket_bytes >= 0, kInvalidArgument, "bucket_bytes = ", FLAGS_bucket_bytes,
-                ": expected no negative number");
-  SKIFF_ENFORCE(FLAGS_collective_timeout > 0, kInvalidArgument,
-                "collective_timeout = ", FLAGS_collective_timeout,
-                ": expected a number of seconds above 0");
   training::PrecisionFromName("save_precision", FLAGS_save_precision);
   SKIFF_ENFORCE(FLAGS_loss_scale == "auto" || FLAGS_precision != "float32", kInvalidArgument,
                 "loss_scale = ", FLAGS_loss_scale,
@@ -514,14 +471,6 @@ void PrintStart(const TrainingTask& task, const TrainableModel& model, const Sha
        << omp_get_max_threads() << " threads, output in " << OutputDirectory(model) << std::endl;
 }
 
-// Waits for all ranks, within the time limit; the end of MPI waits without one.
-void WaitForEnd(Communicator* ranks) {
-  if (ranks == nullptr) return;
-  const std::string activity = "the end of the training";
-  const ActivityScope scope(ranks, &activity);
-  GatherBytes(ranks, nullptr, 0, nullptr);
-}
-
 // Nobody knows the options of the launcher that has started the ranks, nor whether the script that
 // starts the program alone is there for each rank.
 std::string HowToResume(const CommandLine& line, const TrainableModel& model, bool has_ranks) {
@@ -532,15 +481,11 @@ std::string HowToResume(const CommandLine& line, const TrainableModel& model, bo
 
 int Train(const CommandLine& line, const TrainableModel& model,
           const std::shared_ptr<Communicator>& ranks) {
-  CheckEqualFlags(ranks.get());
   CheckFlags();
   const Sharing sharing = SharingFromFlags(ranks.get());
   training::RankLog log(sharing.world, &std::cout);
   std::ostream& out = *log.stream();
-  const bool has_threads = FLAGS_threads > 0;
-  if (has_threads || ranks != nullptr) {
-    omp_set_num_threads(has_threads ? FLAGS_threads : ThreadsOfRank(ranks.get()));
-  }
+  SetThreads(FLAGS_threads, ranks.get());
   // Before the first tensor is made, so that all of them count.
   const Place place = PlaceOfRank(FLAGS_place, sharing.world);
   AllocatorOf(place).SetLimit(FLAGS_memory_limit_bytes);
@@ -562,27 +507,9 @@ int Train(const CommandLine& line, const TrainableModel& model,
     PrintResult(result, OutputDirectory(model), HowToResume(line, model, ranks != nullptr), model,
                 task.baselines);
   }
-  WaitForEnd(ranks.get());
   // As a shell reports a process that a signal has ended.
   constexpr int kSignalStatus = 128;
   return result.signal == 0 ? 0 : kSignalStatus + result.signal;
-}
-
-// Trains as one of the ranks that a launcher has started, or alone.
-int TrainOnRanks(const CommandLine& line, const TrainableModel& model) {
-  std::shared_ptr<Communicator> ranks = LaunchedRanks({.time_limit = FLAGS_collective_timeout});
-  try {
-    return Train(line, model, ranks);
-  } catch (const training::AgreedError&) {
-    const int32_t rank = WorldOf(ranks.get()).rank;
-    // All ranks end here, so no rank has to end the others. Rank 0 prints the Error for all.
-    ranks.reset();
-    if (rank == 0) throw;
-    return 1;
-  } catch (const std::exception& error) {
-    training::AbortRanks(ranks.get(), error.what());
-    throw;
-  }
 }
 
 }  // namespace
@@ -593,7 +520,10 @@ int TrainMain(int argc, char** argv, const TrainableModel& model) {
                       .summary = model.summary,
                       .run =
                           [&] {
-                            return TrainOnRanks({argv[0], {argv + 1, argv + argc}}, model);
+                            const CommandLine line = {argv[0], {argv + 1, argv + argc}};
+                            return RunAsRank([&](const std::shared_ptr<Communicator>& ranks) {
+                              return Train(line, model, ranks);
+                            });
                           },
                       .epilogue = [&] { return Examples("For example:", model); },
                       .flag_defaults = model.flag_defaults});

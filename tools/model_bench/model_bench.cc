@@ -6,8 +6,8 @@
 // the figures of a plan are those of the largest. The split by op comes last, from a step of its
 // own, because timing every instruction slows it down.
 // With --clients, several threads then serve the model at once.
-// Under mpirun, each process is a rank with a batch of its own; rank 0 prints the figures, and what
-// all ranks do together.
+// Under a launcher of MPI, each process is a rank, and all ranks train on copies of one batch; rank
+// 0 prints its figures, and the samples of all ranks together.
 // The split has the ops of loops, too: "while > mul" is a mul in the body of a while, in all
 // iterations, and "while" what else the loop does.
 #include <gflags/gflags.h>
@@ -24,6 +24,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -31,13 +32,17 @@
 #include "framework/analysis/memory_report.h"
 #include "framework/analysis/ops_on_host.h"
 #include "framework/comm/communicator.h"
-#include "framework/comm/launched_ranks.h"
+#include "framework/comm/gather.h"
+#include "framework/comm/rank_resources.h"
 #include "framework/command_line/argument_text.h"
 #include "framework/command_line/command_line.h"
 #include "framework/io/file.h"
 #include "framework/io/text_lines.h"
+#include "framework/tuning/kernel_choices.h"
 #include "memory/allocator.h"
 #include "memory/places.h"
+#include "models/common/rank_flags.h"
+#include "models/common/rank_setup.h"
 #include "skiff/skiff.h"
 #include "tools/benchmark/process_memory.h"
 #include "tools/benchmark/run_times.h"
@@ -65,7 +70,9 @@ DEFINE_string(
 DEFINE_string(decoder, "attention_decoder",
               "how seq2seq_gru_bahdanau and seq2seq_lstm_luong run their decoder: "
               "attention_decoder, one op, or dynamic_rnn, a loop of layers");
-DEFINE_string(place, "cpu", "where to run: cpu, cuda, or cuda:1 for the second of several devices");
+DEFINE_string(place, "cpu",
+              "where to run: cpu, cuda, or cuda:1 for the second of several devices. With several "
+              "ranks on a machine, cuda is another device for each");
 DEFINE_string(math, "full",
               "on a device, how products and convolutions of float32 compute: full, or tf32, which "
               "rounds their factors; ignored on the CPU");
@@ -86,7 +93,9 @@ DEFINE_string(pairs, "",
               "of a sentence and of its translation on each line. --batch_size lines are a batch, "
               "and steps take one batch after the other; lines that don't fill a batch are left "
               "out. Empty: sentences of --length");
-DEFINE_int32(threads, 0, "threads inside ops; 0: OMP_NUM_THREADS decides");
+DEFINE_int32(threads, 0,
+             "threads inside ops, of each rank; 0: as many as OMP_NUM_THREADS says; if that isn't "
+             "set, one per core, shared by the ranks of the machine");
 DEFINE_int32(clients, 0,
              "in inference: afterwards, times so many threads at once, each with a clone of the "
              "program (CompiledProgram::Clone), --steps steps in each; --threads are inside ops "
@@ -107,13 +116,6 @@ DEFINE_string(json, "", "file for the figures, with the settings they depend on;
 DEFINE_bool(split, true,
             "print the time of a step by op and its share of the peak: of products of bfloat16 "
             "where a kernel uses the processor's instructions for them, else of float32 FMA");
-DEFINE_string(reduction, "ranks",
-              "under mpirun, how gradients are added: ranks (in the order of the ranks) or fast "
-              "(as MPI likes)");
-DEFINE_int64(bucket_bytes, int64_t{25} << 20,
-             "under mpirun, gradients of so many bytes are summed at once; 0: each one alone");
-DEFINE_bool(shard_optimizer, false,
-            "under mpirun, each rank keeps only its part of the optimizer's states (ZeRO-1)");
 DEFINE_int32(seed, 1, "seed of initial values and generated samples");
 
 namespace skiff {
@@ -242,7 +244,9 @@ struct Figures {
   std::string weights_hash;
   // Of several ranks.
   int32_t ranks = 1;
-  double sent_bytes = 0;  // by one rank in a step
+  SumOrder order = SumOrder::kRanks;  // of their gradients
+  // By one rank in a step; nothing where a library adds, which doesn't say what it sends.
+  std::optional<double> sent_bytes;
   // With --clients.
   Percentiles client_step_ms;
   double clients_samples_per_s = 0;
@@ -260,7 +264,7 @@ void CheckFlags() {
   SKIFF_ENFORCE(FLAGS_batch_size > 0 && FLAGS_steps > 0 && FLAGS_threads >= 0, kInvalidArgument,
                 "--batch_size=", FLAGS_batch_size, " --steps=", FLAGS_steps,
                 " --threads=", FLAGS_threads,
-                ": expected at least 1 sample, 1 step and 0 threads (0: OMP_NUM_THREADS decides)");
+                ": expected at least 1 sample, 1 step and 0 threads (0: chosen by the machine)");
   SKIFF_ENFORCE(FLAGS_clients >= 0 && (FLAGS_clients == 0 || (!Trains() && FLAGS_pairs.empty())),
                 kInvalidArgument, "--clients=", FLAGS_clients,
                 ": expected 0, or a number of threads with --inference or --saved_model, without "
@@ -309,9 +313,17 @@ ModelWorkload WorkloadFromFlags(Executor* executor) {
                                    : LoadModelWorkload(FLAGS_saved_model, options, executor);
 }
 
+// Returns the bytes that this rank has sent so far, sums by a library apart.
+int64_t BytesSent(const DataParallelOptions& ranks) {
+  int64_t bytes = 0;
+  for (const auto& communicator : {ranks.communicator, ranks.device_communicator}) {
+    if (communicator != nullptr) bytes += communicator->bytes_sent();
+  }
+  return bytes;
+}
+
 // Runs the steps and fills in the figures that depend on them. Returns the last batch's program.
-// `communicator`: of several ranks, or nullptr.
-BoundProgram TimeSteps(const ModelWorkload& workload, const Communicator* communicator,
+BoundProgram TimeSteps(const ModelWorkload& workload, const DataParallelOptions& ranks,
                        CompiledProgram* compiled, Figures* figures) {
   const std::vector<FeedList>& batches = workload.batches;
   BoundProgram bound = compiled->Bind(batches[0], {workload.fetch});
@@ -332,12 +344,11 @@ BoundProgram TimeSteps(const ModelWorkload& workload, const Communicator* commun
       figures->plan = bound.statistics();
   }
   std::vector<double> ms;
-  const int64_t sent_before = communicator == nullptr ? 0 : communicator->bytes_sent();
+  const int64_t sent_before = BytesSent(ranks);
   const std::clock_t start = std::clock();
   for (int32_t i = 0; i < FLAGS_steps; ++i) ms.push_back(SecondsOf(step) * 1e3);
-  if (communicator != nullptr) {
-    figures->sent_bytes =
-        static_cast<double>(communicator->bytes_sent() - sent_before) / FLAGS_steps;
+  if (ranks.order == SumOrder::kRanks) {
+    figures->sent_bytes = static_cast<double>(BytesSent(ranks) - sent_before) / FLAGS_steps;
   }
   figures->step_cpu_ms =
       1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / FLAGS_steps;
@@ -405,6 +416,16 @@ void PrintClients(const Figures& figures) {
       FLAGS_clients, ms.median, ms.p10, ms.p90, figures.clients_samples_per_s, figures.client_mb);
 }
 
+void PrintRanks(const Figures& figures) {
+  if (figures.ranks == 1) return;
+  std::printf("%d ranks, each with such a batch; ", figures.ranks);
+  if (figures.sent_bytes.has_value()) {
+    std::printf("each sends %.2f MB a step\n", *figures.sent_bytes / (1 << 20));
+  } else {
+    std::printf("the library that moves the gradients adds them\n");
+  }
+}
+
 void PrintFigures(const Figures& figures) {
   constexpr double kMegabyte = 1 << 20;
   const Percentiles& step_ms = figures.step_ms;
@@ -412,10 +433,7 @@ void PrintFigures(const Figures& figures) {
   std::printf("%s, batch %d, %d threads: %.2f ms a step (p10 %.2f, p90 %.2f), %.1f samples/s\n",
               figures.name.c_str(), FLAGS_batch_size, omp_get_max_threads(), step_ms.median,
               step_ms.p10, step_ms.p90, figures.samples_per_s());
-  if (figures.ranks > 1) {
-    std::printf("%d ranks, each with such a batch; each sends %.2f MB a step\n", figures.ranks,
-                figures.sent_bytes / kMegabyte);
-  }
+  PrintRanks(figures);
   if (figures.batches == 1 && figures.peaks.float32 == 0) {
     std::printf("on %s: %.2f GFLOP a step, %.1f GFLOP/s\n", FLAGS_place.c_str(),
                 figures.flop * 1e-9, figures.flops() * 1e-9);
@@ -453,6 +471,18 @@ void PrintOpsOnHost(const std::map<std::string, int64_t>& counts) {
   std::vector<std::string> types;
   for (const auto& [type, count] : counts) types.push_back(StrCat(count, " ", type));
   if (!types.empty()) std::printf("on the CPU: %s\n", Join(types, ", ").c_str());
+}
+
+// Returns the figures of ranks, and the settings they depend on.
+nlohmann::json JsonOfRanks(const Figures& figures) {
+  return {
+      {"ranks", figures.ranks},
+      {"sent_bytes", figures.sent_bytes ? nlohmann::json(*figures.sent_bytes) : nlohmann::json()},
+      {"reduction", SumOrderName(figures.order)},
+      {"bucket_bytes", FLAGS_bucket_bytes},
+      {"overlap", FLAGS_overlap},
+      {"shard_optimizer", FLAGS_shard_optimizer},
+      {"sync_batch_norm", FLAGS_sync_batch_norm}};
 }
 
 nlohmann::json JsonOf(const Figures& figures) {
@@ -510,11 +540,6 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"first_value", figures.first_value},
           {"last_value", figures.last_value},
           {"weights_hash", figures.weights_hash},
-          {"ranks", figures.ranks},
-          {"sent_bytes", figures.sent_bytes},
-          {"reduction", FLAGS_reduction},
-          {"bucket_bytes", FLAGS_bucket_bytes},
-          {"shard_optimizer", FLAGS_shard_optimizer},
           {"clients", FLAGS_clients},
           {"client_step_ms", figures.client_step_ms.median},
           {"client_step_ms_p10", figures.client_step_ms.p10},
@@ -523,53 +548,79 @@ nlohmann::json JsonOf(const Figures& figures) {
           {"client_mb", figures.client_mb}};
 }
 
-int Main() {
+// Lets rank 0 choose the kernels of all batches, and the other ranks take these. Does nothing for a
+// single rank, which chooses when it binds.
+void AgreeOnKernels(const ModelWorkload& workload, const CompileOptions& options,
+                    Executor* executor, CompiledProgram* compiled) {
+  Communicator* const ranks = options.data_parallel.communicator.get();
+  if (ranks == nullptr || options.tuner == nullptr) return;
+  const bool chooses = ranks->world().rank == 0;
+  if (chooses) {
+    for (const FeedList& batch : workload.batches) compiled->Bind(batch, {workload.fetch});
+  }
+  const std::string own = chooses ? PrintKernelChoices(options.tuner->choices()) : "";
+  const std::string chosen = GatherTexts(ranks, own)[0];
+  if (chooses) return;
+  options.tuner->FixChoices(ParseKernelChoices(chosen, "the kernels that rank 0 has chosen"));
+  *compiled = executor->Compile(*workload.program, options);
+}
+
+// Returns the hash of the weights and the optimizer's states, of which a rank may keep only a part;
+// "" on other ranks than 0. All ranks call it.
+std::string HashOnRank0(const ModelWorkload& workload, int32_t rank, CompiledProgram* compiled) {
+  const std::unique_ptr<Scope> whole = compiled->GatherScope();
+  return rank == 0 ? WeightsHash(*whole, PersistableNames(*workload.program)) : "";
+}
+
+void Print(const Figures& figures, const KernelTuner* tuner, BoundProgram* bound) {
+  PrintFigures(figures);
+  PrintRecomputed(figures.plan.recomputed);
+  if (FLAGS_clients > 0) PrintClients(figures);
+  PrintOpsOnHost(figures.ops_on_host);
+  if (tuner != nullptr) PrintTuning(*tuner);
+  if (FLAGS_split) PrintSplit(figures.peaks, bound);
+  if (FLAGS_json.empty()) return;
+  nlohmann::json json = JsonOf(figures);
+  json.update(JsonOfRanks(figures));
+  AtomicWriteFile(FLAGS_json, json.dump(2) + "\n");
+}
+
+// `ranks`: of several ranks, or nullptr.
+int Run(const std::shared_ptr<Communicator>& ranks) {
   CheckFlags();
-  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+  models::SetThreads(FLAGS_threads, ranks.get());
+  const World world = models::WorldOf(ranks.get());
+  const Place place = PlaceOfRank(FLAGS_place, world);
   Figures figures;
   figures.name = FLAGS_saved_model.empty() ? FLAGS_model : FLAGS_saved_model;
-  if (Place::FromName(FLAGS_place).is_cpu()) {
+  if (place.is_cpu()) {
     figures.peaks.float32 = MeasureFmaPeak();
     if (FLAGS_precision == DTypeName(DType::kBFloat16)) figures.peaks.bfloat16 = MeasureBf16Peak();
   }
   figures.rss_before_mb = RssMegabytes();
 
-  const Place place = Place::FromName(FLAGS_place);
   AllocatorOf(place).SetLimit(FLAGS_memory_limit_bytes);
   Executor executor(place);
   const ModelWorkload workload = WorkloadFromFlags(&executor);
   CompileOptions options = OptionsFromFlags();
-  const std::shared_ptr<Communicator> communicator = LaunchedRanks({});
-  if (communicator != nullptr) {
-    options.data_parallel = {.communicator = communicator,
-                             .order = SumOrderFromName(FLAGS_reduction),
-                             .bucket_bytes = FLAGS_bucket_bytes,
-                             .shard_optimizer = FLAGS_shard_optimizer};
-    figures.ranks = communicator->world().size;
-  }
+  options.data_parallel = models::DataParallelFromFlags(ranks, place);
+  figures.ranks = world.size;
+  figures.order = options.data_parallel.order;
   CompiledProgram compiled = executor.Compile(*workload.program, options);
-  BoundProgram bound = TimeSteps(workload, communicator.get(), &compiled, &figures);
+  AgreeOnKernels(workload, options, &executor, &compiled);
+  BoundProgram bound = TimeSteps(workload, options.data_parallel, &compiled, &figures);
   // Before the hash, which takes memory of its own.
   figures.allocated = AllocatorOf(place).statistics();
   figures.peak_rss_mb = PeakRssMegabytes();
   figures.ops_on_host = OpsOnHost(bound.plan());
-  figures.weights_hash = WeightsHash(executor.scope(), PersistableNames(*workload.program));
+  figures.weights_hash = HashOnRank0(workload, world.rank, &compiled);
 
   if (FLAGS_clients > 0) TimeClients(workload, compiled, &figures);
-  // The ranks run the same steps.
-  const bool prints = communicator == nullptr || communicator->world().rank == 0;
-  if (!prints) {
-    if (FLAGS_split) bound.TimedStep();
-    return 0;
+  if (world.rank == 0) {
+    Print(figures, options.tuner.get(), &bound);
+  } else if (FLAGS_split) {
+    bound.TimedStep();  // the ranks run the same steps
   }
-
-  PrintFigures(figures);
-  PrintRecomputed(figures.plan.recomputed);
-  if (FLAGS_clients > 0) PrintClients(figures);
-  PrintOpsOnHost(figures.ops_on_host);
-  if (options.tuner != nullptr) PrintTuning(*options.tuner);
-  if (FLAGS_split) PrintSplit(figures.peaks, &bound);
-  if (!FLAGS_json.empty()) AtomicWriteFile(FLAGS_json, JsonOf(figures).dump(2) + "\n");
   return 0;
 }
 
@@ -582,5 +633,5 @@ int main(int argc, char** argv) {
       {.usage = "model_bench --model=resnet20 [flags]",
        .summary =
            "Times the training steps of a model, or inference with it or with a saved model.",
-       .run = skiff::Main});
+       .run = [] { return skiff::models::RunAsRank(skiff::Run); }});
 }

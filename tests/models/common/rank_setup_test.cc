@@ -1,14 +1,20 @@
 #include "models/common/rank_setup.h"
 
+#include <gflags/gflags.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "framework/comm/rank_resources.h"
 #include "framework/training/array_reader.h"
+#include "models/common/rank_flags.h"
 #include "tests/harness/error_text.h"
+#include "tests/harness/thread_count.h"
 #include "tests/harness/thread_ranks.h"
 
 namespace skiff::models {
@@ -16,6 +22,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::unique_ptr<training::Reader> Numbers() {
   const Tensor numbers = Tensor::FromValues<int64_t>({5}, {0, 1, 2, 3, 4});
@@ -61,6 +68,45 @@ TEST(RankSetup, TellsHowTheBatchIsShared) {
   EXPECT_THAT(texts, Each("3 ranks on 1 host, batches of 48 = 3 x 16; "
                           "3 ranks on 1 host, batches of 96 = 3 x 2 x 16"));
   EXPECT_EQ(TextOfRanks(nullptr, 2, 16), "");
+}
+
+// Of a process that no launcher has started.
+int RunAlone(int status) {
+  return RunAsRank([&](const std::shared_ptr<Communicator>& ranks) {
+    EXPECT_EQ(ranks, nullptr);
+    return status;
+  });
+}
+
+TEST(RankFlags, RunAProgramWhoseFlagsAreRight) {
+  EXPECT_EQ(RunAlone(3), 3);
+  for (const auto& [flag, value, text] : {std::tuple{"bucket_bytes", "-1", "bucket_bytes = -1: "},
+                                          {"collective_timeout", "nan", "collective_timeout = nan"},
+                                          {"reduction", "tree", "reduction \"tree\": "},
+                                          {"overlap", "maybe", "\"maybe\""}}) {
+    const gflags::FlagSaver saver;
+    gflags::SetCommandLineOption(flag, value);
+    EXPECT_THAT(InvalidArgumentText([] { RunAlone(0); }), HasSubstr(text));
+  }
+}
+
+TEST(RankFlags, ChooseTheOrderOfSumsByThePlace) {
+  const gflags::FlagSaver saver;
+  const auto order = [](Place place) { return DataParallelFromFlags(nullptr, place).order; };
+  EXPECT_EQ(order(Place::Cpu()), SumOrder::kRanks);
+  EXPECT_EQ(order(Place::Cuda(0)), SumOrder::kFast);
+  gflags::SetCommandLineOption("reduction", "fast");
+  EXPECT_EQ(order(Place::Cpu()), SumOrder::kFast);
+  gflags::SetCommandLineOption("reduction", "ranks");
+  EXPECT_EQ(order(Place::Cuda(0)), SumOrder::kRanks);
+}
+
+TEST(RankFlags, SetThreadsThatAreSaidOrThoseOfTheRank) {
+  const harness::ThreadCount before(2);
+  SetThreads(3, nullptr);
+  EXPECT_EQ(omp_get_max_threads(), 3);
+  SetThreads(0, nullptr);
+  EXPECT_EQ(omp_get_max_threads(), ThreadsOfRank(nullptr));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_F(CommandLine, NamesTheFlagTheValueAndWhatIsExpected) {
       {"--global_batch=-1", "global_batch = -1: expected no negative number"},
       {"--global_batch=100",
        "global_batch = 100: expected a multiple of 64, 1 rank with a batch_size of 64"},
-      {"--reduction=tree", "the order of sums over ranks is \"tree\", expected ranks or fast"},
+      {"--reduction=tree", "reduction \"tree\": expected auto, ranks or fast"},
       {"--collective_timeout=0", "collective_timeout = 0: expected a number of seconds above 0"},
       {"--bucket_bytes=-1", "bucket_bytes = -1: expected no negative number"},
       {"--save_every=-1", "save_every = -1: expected no negative number"},
