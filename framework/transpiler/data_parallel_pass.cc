@@ -257,7 +257,7 @@ class Ranks {
     Var sum = of;
     sum.name = StrCat(of.name, "@SUM");
     sum.persistable = false;
-    if (IsHalf(of.dtype) && of.kind != VarKind::kSelectedRows) sum.dtype = DType::kFloat32;
+    if (IsHalf(of.dtype)) sum.dtype = DType::kFloat32;
     return root_.CreateVar(std::move(sum))->name;
   }
 

@@ -4,7 +4,8 @@
 // once, in ascending order, its slots added in the order of ranks and, within a rank, in their own.
 // So with `mean`, N ranks get the bits that gradient_merge_rows gets of N runs. Ranks may have any
 // numbers of rows. Out has as many slots as the table has rows, so that its shape doesn't depend on
-// data. Fluid has no counterpart: it gathers the rows of sparse gradients in its parameter server.
+// data. Half rows are sent as half, added in float32, and not rounded again. Fluid has no
+// counterpart: it gathers the rows of sparse gradients in its parameter server.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -19,6 +20,7 @@
 #include "framework/op/registry.h"
 #include "operators/collective/kernels/collective_definition.h"
 #include "operators/common/cpu/array_reduction.h"
+#include "operators/common/half.h"
 #include "operators/common/merged_rows.h"
 #include "operators/common/ranks/rank_gather.h"
 #include "operators/common/selected_rows.h"
@@ -31,11 +33,14 @@ void Infer(OpContext& context) {
   SKIFF_ENFORCE(x.is_selected_rows(), kInvalidArgument, "c_allreduce_rows: X is a dense ", x.dtype,
                 " ", x.shape, ", expected selected rows");
   CheckSkip(context);
-  context.SetSelectedRows("Out", x.dense_shape(), x.dtype, x.height());
+  const DType dtype = IsHalf(x.dtype) ? DType::kFloat32 : x.dtype;
+  context.SetSelectedRows("Out", x.dense_shape(), dtype, x.height());
 }
 
 template <typename T>
 class AllReduceRows final : public Kernel {
+  using Wide = WideType<T>;
+
  public:
   explicit AllReduceRows(const OpContext& context)
       : x_(context, "X"),
@@ -48,11 +53,12 @@ class AllReduceRows final : public Kernel {
     width_ = RowWidth(x.shape());
     const int32_t ranks = WorldOf(run).size;
     if (ranks == 1 || (skip_.is_there() && *skip_(run))) {
-      return Merge(x.rows(), x.data<T>(), 1, &out_.tensor(run));
+      return Merge(x.rows(), {x.data<T>(), x.rows().size() * static_cast<size_t>(width_)}, 1,
+                   &out_.tensor(run));
     }
     CheckRowNumbers(x.rows(), x.height());
     Gather(run, x);
-    Merge(rows_, values_.data(), mean_ ? 1.0 / ranks : 1, &out_.tensor(run));
+    Merge(rows_, values_, mean_ ? 1.0 / ranks : 1, &out_.tensor(run));
   }
 
   bool AcceptsFewerRows() const override { return true; }
@@ -96,20 +102,32 @@ class AllReduceRows final : public Kernel {
     GatherFromOthers(run, part_of(WorldOf(run).rank), part_of, &messages_);
   }
 
-  void Merge(std::span<const int64_t> rows, const T* values, double factor, Tensor* out) {
+  void Merge(std::span<const int64_t> rows, std::span<const T> half_or_wide, double factor,
+             Tensor* out) {
+    const Wide* values = Widened(half_or_wide);
     merge_scratch_.resize(static_cast<size_t>(
         MergedRowsWorkspaceBytes(static_cast<int64_t>(rows.size())) / sizeof(int64_t)));
     const MergedRows merged = MergeRows(rows, out->height(), merge_scratch_.data());
-    T* sums = out->data<T>();
+    Wide* sums = out->data<Wide>();
     const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, width_));
     ParallelFor(merged.count(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        T* sum = sums + i * width_;
+        Wide* sum = sums + i * width_;
         AddSlots(values, width_, merged.slots(i), 0, width_, sum);
-        if (factor != 1) ScaleArray(sum, static_cast<T>(factor), sum, width_);
+        if (factor != 1) ScaleArray(sum, static_cast<Wide>(factor), sum, width_);
       }
     });
     SetRowNumbers(merged, out->rows());
+  }
+
+  const Wide* Widened(std::span<const T> values) {
+    if constexpr (!kIsHalf<T>) {
+      return values.data();
+    } else {
+      wide_.resize(values.size());
+      std::ranges::transform(values, wide_.begin(), [](T value) { return float{value}; });
+      return wide_.data();
+    }
   }
 
   // Sets all: other values may have had the memory since the last run.
@@ -128,6 +146,7 @@ class AllReduceRows final : public Kernel {
   std::vector<int64_t> begins_;  // the rows before those of each rank, and at the end all of them
   std::vector<int64_t> rows_;
   std::vector<T> values_;
+  std::vector<Wide> wide_;  // values_, if they are half
   std::vector<int64_t> merge_scratch_;
 };
 
@@ -143,12 +162,12 @@ void RegisterCAllreduceRows(OpRegistry& registry) {
                 SkipSlot()};
   def.outputs = {
       {.name = "Out",
-       .doc = "Selected rows, each at most once, in as many slots as the table has rows.",
+       .doc = "Selected rows, each at most once, in as many slots as the table has rows; float32 "
+              "if X is half.",
        .selected_rows = true}};
   def.attrs = RingAttrs();
   def.attrs.push_back(MeanAttr());
   def.infer = Infer;
-  // No gradient of selected rows is half.
   def.precision = Precision::kNone;
   def.no_gradient_reason = "it sums gradients";
   def.kernel_dtype_slot = "X";
@@ -156,7 +175,7 @@ void RegisterCAllreduceRows(OpRegistry& registry) {
   // The host must know how many rows a message has.
   def.is_on_host = true;
   registry.Add(std::move(def));
-  registry.AddSelectedRowsKernels<float, double>(
+  registry.AddSelectedRowsKernels<float, double, Float16, BFloat16>(
       "c_allreduce_rows", []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<AllReduceRows<T>>(context);
       });

@@ -103,6 +103,28 @@ TEST(CAllreduceRows, AddsAsGradientMergeRowsDoesInTurn) {
   }
 }
 
+// The bits are those of gradients that a program casts to float32 first.
+TEST(CAllreduceRows, AddsHalfInFloat32AndSendsHalf) {
+  std::mt19937_64 random(11);
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    SCOPED_TRACE(dtype);
+    std::vector<Tensor> gradients, wide;
+    for (int rank = 0; rank < 3; ++rank) {
+      gradients.push_back(DrawnRows(&random, 20, 3, dtype));
+      wide.push_back(Cast(gradients.back(), DType::kFloat32));
+    }
+    const RankRun run = RunOpOnRanks(RowsOp(true), InputsOf(gradients));
+    ASSERT_THAT(run.errors, Each(IsEmpty()));
+    for (const NamedTensors& outputs : run.outputs) {
+      EXPECT_TRUE(SameBits(outputs.at("out"), MergedInTurn(wide, true)));
+    }
+    const auto in_use = 20 - std::ranges::count(gradients[0].rows(), -1);
+    EXPECT_EQ(run.bytes_sent[0], 2 * (8 + in_use * (8 + 3 * 2)));
+    const RankRun alone = RunOpOnRanks(RowsOp(true), InputsOf({gradients[0]}));
+    EXPECT_TRUE(SameBits(alone.outputs.at(0).at("out"), MergedInTurn({wide[0]}, true)));
+  }
+}
+
 TEST(CAllreduceRows, TakesRanksWithoutRows) {
   std::mt19937_64 random(8);
   const Tensor some = DrawnRows(&random, 9, 3, DType::kFloat32);
