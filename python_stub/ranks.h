@@ -48,6 +48,8 @@ class Ranks {
   [[noreturn]] static void Abort(const std::string& message);
 
   const World& world() const { return world_; }
+  // Returns whether this process is a child that the rank has forked.
+  bool IsForkedChild() const { return process_ != getpid(); }
   // Returns nullptr if this process is alone.
   Communicator* communicator() const { return communicator_.get(); }
   // Returns how programs on `place` run on the ranks; alone, without a communicator. Throws an
@@ -89,8 +91,6 @@ class Ranks {
   // Returns false if the ranks have started before.
   static bool StartNow(double time_limit);
   static void EndAtExit(int status, void* ranks);
-  // Whether this process is a child that the rank has forked.
-  bool IsForkedChild() const { return process_ != getpid(); }
   std::shared_ptr<Communicator> DeviceCommunicator(Place place);
 
   const double time_limit_;

@@ -238,7 +238,8 @@ class NcclCommunicator final : public Communicator {
 
   // Keeps the activity of a call, since its work goes on when the call has returned.
   void NoteWork() {
-    activity() == nullptr ? work_.clear() : static_cast<void>(work_.assign(*activity()));
+    work_.clear();
+    if (activity() != nullptr) work_ = *activity();
   }
   // Returns what an Error says of the call, or of the work that the device has.
   std::string WorkText() const {
