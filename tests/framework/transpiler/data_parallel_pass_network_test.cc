@@ -100,7 +100,7 @@ TEST(DataParallelPass, RefusesAnUpdateInABlockOfAnotherOp) {
   const auto program = ProgramOf(StrCat(kGradient, R"(
         {Scope: [scopes]} = conditional_block(Cond: [more], Input: [w, g, rate]) {
             is_scalar_condition = true, sub_block = block 1, op_role = 2} }
-      block 1 parent 0 { )",
+      block 1 parent=0 { )",
                                         kUpdate));
   EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented, [&] { Apply(program.get()); }),
               AllOf(HasSubstr("sgd (block 1, op #0)"),
@@ -114,7 +114,7 @@ TEST(DataParallelPass, RefusesABranchThatChangesTheGradient) {
         {Out: [g], Scope: [scopes]} = conditional_block(Cond: [more], Input: [g]) {
             is_scalar_condition = true, sub_block = block 1, op_role = 2} )",
                                         kUpdate, R"( }
-      block 1 parent 0 { {Out: [g]} = clip(X: [g]) {min = -1.0, max = 1.0, op_role = 2} )"));
+      block 1 parent=0 { {Out: [g]} = clip(X: [g]) {min = -1.0, max = 1.0, op_role = 2} )"));
   EXPECT_THAT(ErrorText(ErrorCode::kUnimplemented, [&] { Apply(program.get()); }),
               HasSubstr("\"w\" would differ between ranks"));
 }

@@ -54,7 +54,7 @@ TEST(SyncBatchNormPass, RefusesABatchNormInABlockOfAnotherOp) {
       {Out: [y], StepScopes: [scopes]} = while(X: [x, mean, variance], Condition: [more]) {sub_block = block 1}
       {ParamOut: [w]} = sgd(Param: [w], Grad: [w@GRAD], LearningRate: [rate]) {op_role = 2}
     }
-    block 1 parent 0 {
+    block 1 parent=0 {
       {Y: [y], MeanOut: [mean], VarianceOut: [variance]} = batch_norm(X: [x], Mean: [mean], Variance: [variance])
     }
   })");
@@ -80,7 +80,7 @@ TEST(SyncBatchNormPass, ReplacesBatchNormsBesideUpdatesInABlockOfAnotherOp) {
       {Y: [y], MeanOut: [mean], VarianceOut: [variance]} = batch_norm(X: [x], Mean: [mean], Variance: [variance])
       {Scope: [scopes]} = conditional_block(Cond: [more], Input: [w, w@GRAD, rate]) {sub_block = block 1}
     }
-    block 1 parent 0 {
+    block 1 parent=0 {
       {ParamOut: [w]} = sgd(Param: [w], Grad: [w@GRAD], LearningRate: [rate]) {op_role = 2}
     }
   })");

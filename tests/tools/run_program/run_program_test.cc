@@ -522,7 +522,7 @@ RankTraining TrainOnRank(const std::string& folder, const std::string& loss, int
   RankTraining trained;
   for (int64_t i = 0; i < steps; ++i) {
     bound.Step();
-    trained.losses.push_back(bound.fetch(0).Item<float>());
+    trained.losses.push_back(harness::Cast(bound.fetch(0), DType::kFloat32).Item<float>());
   }
   for (const std::string& name : executor.scope().Names()) {
     trained.parameters[name] = executor.scope().Get(name);
