@@ -121,8 +121,8 @@ TEST(Pipeline, RefusesUnknownNames) {
   };
   EXPECT_THAT(message({.skip = {"dead_cod"}}), HasSubstr("no pass \"dead_cod\" to skip"));
   EXPECT_THAT(message({.also = {"dead_cod"}}),
-              HasSubstr("no pass \"dead_cod\" to run as well; there are: data_parallel, "
-                        "bucket_gradients, fuse_optimizer"));
+              HasSubstr("no pass \"dead_cod\" to run as well; there are: sync_batch_norm, "
+                        "data_parallel, bucket_gradients, fuse_optimizer"));
 }
 
 TEST(Pipeline, IsChangedByATextOfNames) {
