@@ -8,7 +8,7 @@
 #include "framework/analysis/rank_differences.h"
 #include "framework/base/error.h"
 #include "framework/comm/activity_scope.h"
-#include "framework/comm/gather.h"
+#include "framework/comm/disagreement.h"
 #include "framework/ir/text.h"
 
 namespace skiff {

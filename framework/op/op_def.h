@@ -230,9 +230,8 @@ struct OpDef {
   // order, so all ranks run them in the same order. Other instructions may move past a collective
   // op.
   bool collective = false;
-  // Of a collective op: outputs that the rank computes from data of its own, with what the ranks
-  // have told each other. They differ between ranks. Such work takes all cores of a rank, so the op
-  // never runs beside other instructions.
+  // Of a collective op: outputs that differ between ranks. They are the rank's part of a whole, or
+  // the rank computes them from data of its own, with what the ranks have told each other.
   std::vector<StaticText> own_outputs;
   // Whether the op works on the host, whatever place the program has: it prints, or the outputs are
   // for the host.

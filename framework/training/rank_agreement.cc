@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "framework/comm/activity_scope.h"
+#include "framework/comm/disagreement.h"
 #include "framework/comm/gather.h"
 
 namespace skiff::training {
@@ -72,12 +73,24 @@ std::string FirstDifference(const std::string& rank, const RankFacts& facts,
   return StrCat(rank, " runs another build than rank 0");
 }
 
+// Names what the ranks do, unless a caller has.
+class NamedWork {
+ public:
+  NamedWork(Communicator* communicator, std::string name)
+      : name_(std::move(name)),
+        scope_(communicator,
+               communicator->activity() == nullptr ? &name_ : communicator->activity()) {}
+
+ private:
+  const std::string name_;
+  const ActivityScope scope_;
+};
+
 }  // namespace
 
 void CheckEqualOnRanks(Communicator* communicator, const RankFacts& facts) {
   if (communicator == nullptr) return;
-  const std::string activity = "the comparison of the ranks";
-  const ActivityScope scope(communicator, &activity);
+  const NamedWork named(communicator, "the comparison of the ranks");
   const std::optional<Disagreement> found = FindDisagreement(communicator, Packed(facts));
   if (!found) return;
   throw AgreedError(ErrorCode::kFailedPrecondition,
@@ -96,8 +109,7 @@ void DoOnRanks(Communicator* communicator, const std::function<void()>& work) {
   } catch (const std::exception& thrown) {
     error = Error(ErrorCode::kFailedPrecondition, thrown.what());
   }
-  const std::string activity = "the agreement that all ranks go on";
-  const ActivityScope scope(communicator, &activity);
+  const NamedWork named(communicator, "the agreement that all ranks go on");
   // -1: no Error.
   const std::vector<int32_t> codes =
       GatherNumbers<int32_t>(communicator, error ? static_cast<int32_t>(error->code()) : -1);

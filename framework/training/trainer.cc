@@ -622,6 +622,8 @@ void Trainer::Implementation::CheckSameState() const {
 
 void Trainer::Implementation::Save() {
   save_waits_ = false;
+  const std::string activity = StrCat("the checkpoint of step ", progress_.step);
+  const ActivityScope scope(ranks_, &activity);
   CheckSameState();
   const std::unique_ptr<Scope> whole = compiled_.GatherScope();
   if (world_.rank != 0) return;

@@ -109,7 +109,7 @@ class TrainRanks(unittest.TestCase):
     def test_a_rank_that_hangs_ends_all(self):
         status, output = self.run_with_signal(signal.SIGSTOP, "ranks", "--collective_timeout=3")
         self.assertNotEqual(status, 0, output)
-        self.assertRegex(output, r"\nerror: .*rank 0 \(host .+\) has waited 3 s for rank 1 in .*step \d+\n")
+        self.assertRegex(output, r"\nerror: .*rank 0 \(host .+\) has waited 3 s for rank 1 in .* step \d+\n")
 
     def test_killed_ranks_and_resumed_trainings_end_as_the_unbroken_one(self):
         done = subprocess.run([sys.executable, script.__file__, "--ranks=2", "--runs=2", "--kills=2", *FLAGS,
@@ -140,7 +140,7 @@ class TrainRanks(unittest.TestCase):
                                     "--output_dir=" + self.directory("new")],
                                 {"FIRST": self.directory("first"), "OTHER": self.directory("other")})
         self.assertEqual(status, 1, output)
-        self.assertRegex(output, r"error: rank 1 \(host .+\): .* is .*, rank 0: ")
+        self.assertRegex(output, r"rank 1 \(host .+\): the hash of the weights and states is \w+, rank 0: \w+\n")
 
     def test_names_the_flag_that_differs(self):
         inner = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then set -- "$@" --batch_size=16; fi; exec "$@"'

@@ -20,7 +20,6 @@ using ::testing::ElementsAreArray;
 // Ops with Precision::kNone that half wouldn't reach although a kernel reads floats: why they are
 // so all the same.
 const std::map<std::string, std::string> kRefuseHalf = {
-    {"c_allreduce_rows", "no gradient of selected rows is half"},
     {"c_batch_norm_statistics", "neither running statistics nor moments are half"},
     {"check_finite_and_unscale", "its kernels of float32 read and write half, too"},
     {"gradient_merge_rows", "the sums are float32, and no gradient of selected rows is half"},

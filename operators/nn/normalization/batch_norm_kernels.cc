@@ -283,7 +283,7 @@ class BatchNormGradKernel final : public Kernel {
     const int64_t channels = geometry_.padded_channels();
     if (context.def().collective && !global_) ranks_.emplace(context, geometry_.channels);
     scratch_ = context.RequestWorkspace(loops_->scratch_bytes());
-    sums_ = context.RequestWorkspace(kSums * channels * static_cast<int64_t>(sizeof(double)));
+    sums_ = context.RequestWorkspace(sum_lines() * channels * static_cast<int64_t>(sizeof(double)));
     lines_ = context.RequestWorkspace(kLines * channels * static_cast<int64_t>(sizeof(Wide)));
   }
 
@@ -291,7 +291,7 @@ class BatchNormGradKernel final : public Kernel {
     const int64_t channels = geometry_.padded_channels();
     auto* sums = static_cast<double*>(run.workspace(sums_));
     double* products = sums + channels;
-    std::fill_n(sums, kSums * channels, 0.0);
+    std::fill_n(sums, sum_lines() * channels, 0.0);
     auto* lines = static_cast<Wide*>(run.workspace(lines_));
     std::fill_n(lines, kLines * channels, Wide{0});
     const Lines by_channel{lines,
@@ -320,7 +320,7 @@ class BatchNormGradKernel final : public Kernel {
     if (ranks_) of_batch = SumOverRanks(run, sums, products);
     if (IsUnchanged(of_batch.count)) {
       // Y was X (plus Z), whatever Scale and Bias: their gradients are 0, and X@GRAD is Y@GRAD.
-      std::fill_n(sums, kSums * channels, 0.0);
+      std::fill_n(sums, sum_lines() * channels, 0.0);
       PassUnchanged(by_channel);
     }
     WriteParameterGradients(run, by_channel, sums, products);
@@ -342,8 +342,8 @@ class BatchNormGradKernel final : public Kernel {
     Wide* factor;
   };
 
-  // Sums by channel of this rank, then of all ranks.
-  static constexpr int64_t kSums = 4;
+  // Lines of sums by channel: two of this rank, then two of all ranks.
+  int64_t sum_lines() const { return ranks_ ? 4 : 2; }
   // Of `count` values each.
   struct Sums {
     const double* sums;
