@@ -187,6 +187,12 @@ class CLocale {
 
 }  // namespace
 
+void PrintError(const std::string& message) {
+  std::cout << std::flush;
+  // As one piece, which the output of other processes doesn't cut in two.
+  std::cerr << StrCat("error: ", message, "\n") << std::flush;
+}
+
 int CommandMain(int argc, char** argv, const Command& command) {
   int status_of_error = 2;  // while the arguments are at fault
   const CLocale locale;
@@ -200,8 +206,7 @@ int CommandMain(int argc, char** argv, const Command& command) {
     EnterDirectoryOfUser();
     return command.run();
   } catch (const std::exception& error) {
-    std::cout << std::flush;
-    std::cerr << "error: " << error.what() << std::endl;
+    PrintError(error.what());
     return status_of_error;
   }
 }
@@ -219,10 +224,9 @@ int SubcommandMain(int argc, char** argv, const std::string& summary,
     if (subcommand.name == name) return CommandMain(argc - 1, argv + 1, subcommand.command);
     names.push_back(subcommand.name);
   }
-  std::cerr << "error: "
-            << (name.empty() ? "no subcommand is given"
-                             : StrCat("there is no subcommand \"", name, "\""))
-            << ": expected one of " << Join(names, ", ") << "; --help lists them" << std::endl;
+  PrintError(StrCat(
+      name.empty() ? "no subcommand is given" : StrCat("there is no subcommand \"", name, "\""),
+      ": expected one of ", Join(names, ", "), "; --help lists them"));
   return 2;
 }
 

@@ -55,6 +55,9 @@ int CommandMain(int argc, char** argv, const Command& command);
 int SubcommandMain(int argc, char** argv, const std::string& summary,
                    const std::vector<Subcommand>& subcommands);
 
+// Prints "error: MESSAGE" to stderr, behind all that the program has printed to stdout.
+void PrintError(const std::string& message);
+
 // Returns whether the command line sets the flag, even to the default value. Throws an Error
 // (kNotFound) if there is no such flag.
 bool IsFlagGiven(const std::string& name);

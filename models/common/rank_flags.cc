@@ -3,6 +3,7 @@
 #include <gflags/gflags.h>
 
 #include <exception>
+#include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "framework/comm/launched_ranks.h"
 #include "framework/comm/nccl_communicator.h"
 #include "framework/comm/rank_resources.h"
+#include "framework/command_line/command_line.h"
 #include "framework/training/rank_agreement.h"
+#include "models/common/rank_setup.h"
 
 DEFINE_string(
     reduction, "auto",
@@ -86,13 +89,14 @@ int RunAsRank(const std::function<int(const std::shared_ptr<Communicator>&)>& ru
     CheckEqualFlags(ranks.get());
     CheckRankFlags();
     const int status = run(ranks);
+    // A launcher may kill a rank as soon as another one has ended with a status other than 0.
+    std::cout << std::flush;
     WaitForEnd(ranks.get());
     return status;
-  } catch (const training::AgreedError&) {
-    const bool reports = ranks == nullptr || ranks->world().rank == 0;
-    // All ranks end here, so no rank has to end the others. Rank 0 prints the Error for all.
+  } catch (const training::AgreedError& error) {
+    if (WorldOf(ranks.get()).rank == 0) PrintError(error.what());
+    // Waits for all ranks: none has to end the others, and none ends before the Error is printed.
     ranks.reset();
-    if (reports) throw;
     return 1;
   } catch (const std::exception& error) {
     training::AbortRanks(ranks.get(), error.what());

@@ -25,8 +25,8 @@ namespace skiff::models {
 // First compares the flags that --help lists. Throws an Error (kFailedPrecondition) that names the
 // first difference, if ranks have other values: "rank 3 (host b): batch_size is 32, rank 0: 64".
 // Throws an Error (kInvalidArgument) for an illegal value of the flags of this file, and what
-// LaunchedRanks and `run` throw. An AgreedError, which all ranks have, comes out on rank 0 alone,
-// and other ranks return 1. Any other exception ends all ranks.
+// LaunchedRanks and `run` throw. If `run` throws an AgreedError, which all ranks do, rank 0 prints
+// it, and then all ranks return 1. Any other exception ends all ranks.
 int RunAsRank(const std::function<int(const std::shared_ptr<Communicator>&)>& run);
 
 // Returns how the ranks run a program together at `place`, that of this rank. On a device, all
