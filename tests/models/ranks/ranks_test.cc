@@ -48,7 +48,7 @@ using training::BoundFeeds;
 using training::OptimizationOptions;
 using training::TrainingProgram;
 
-constexpr int64_t kUpdates = 3;
+constexpr int64_t kUpdates = 2;
 
 struct Setting {
   std::string model;
@@ -64,7 +64,7 @@ struct Setting {
   int64_t merged_steps = 1;  // of each rank
 
   // VGG-11 has 9 million parameters.
-  int64_t updates() const { return model == "vgg11" ? 2 : kUpdates; }
+  int64_t updates() const { return model == "vgg11" ? 1 : kUpdates; }
 
   OptimizationOptions Optimization(int64_t merge) const {
     OptimizationOptions options = {.optimizer = optimizer,
