@@ -1,5 +1,5 @@
 // gradient_merge: AccumulatedOut = Accumulated + Grad, or Grad in the first run of a round, for
-// each parameter of a list. With `mean`, the last run divides by the number of runs. So the
+// each parameter of a list. With `mean`, the last run multiplies by 1 / the number of runs. So the
 // gradients of several small batches add up to that of a large one, which an update reads in place.
 //
 // Source: Fluid's GradientMergeOptimizer, which adds, divides with one op per parameter, and clears
@@ -118,7 +118,7 @@ void RegisterGradientMerge(OpRegistry& registry) {
   registry.Add(
       {.type = "gradient_merge",
        .doc = "AccumulatedOut = Accumulated + Grad, or Grad if Count is 1, for each parameter "
-              "of a list; with `mean`, divided by Count once that is `steps`.",
+              "of a list; with `mean`, times 1 / Count once Count is `steps`.",
        .inputs = {{.name = "Accumulated",
                    .doc = "The sums so far, float32 or float64.",
                    .duplicable = true},

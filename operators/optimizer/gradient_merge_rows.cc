@@ -122,7 +122,7 @@ void RegisterGradientMergeRows(OpRegistry& registry) {
       {.type = "gradient_merge_rows",
        .doc = "gradient_merge of one parameter whose gradient is selected rows: the rows of "
               "AccumulatedOut that gradients had since Count was 1 are their sums; Out is these "
-              "rows once Count is `steps`, with `mean` divided by Count, and none before.",
+              "rows once Count is `steps`, with `mean` times 1 / Count, and none before.",
        .inputs = {{.name = "Accumulated",
                    .doc = "The sums so far, float32 or float64, of the parameter's shape."},
                   {.name = "Touched",

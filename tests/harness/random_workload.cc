@@ -131,6 +131,8 @@ class Generator {
     if (op_case.type == "lod_reset") return false;
     const OpDef& def = registry_.Get(op_case.type);
     if (options_.smooth && def.grad == nullptr) return false;
+    // With one rank, such an op only does what another op does already.
+    if (def.collective) return false;
     bool all_fixed = true;
     for (const auto& [slot, arrays] : op_case.inputs) {
       for (const Array& array : arrays) {
