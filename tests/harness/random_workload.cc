@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -131,8 +132,6 @@ class Generator {
     if (op_case.type == "lod_reset") return false;
     const OpDef& def = registry_.Get(op_case.type);
     if (options_.smooth && def.grad == nullptr) return false;
-    // With one rank, such an op only does what another op does already.
-    if (def.collective) return false;
     bool all_fixed = true;
     for (const auto& [slot, arrays] : op_case.inputs) {
       for (const Array& array : arrays) {
@@ -228,11 +227,18 @@ class Generator {
     return fitting[std::max(Below(fitting.size()), Below(fitting.size()))];
   }
 
-  // Returns the value itself, or a new one that is squashed into the range of the case's values.
+  // Returns the value itself, or a new one that is squashed into the range of the case's finite
+  // values.
   size_t Fitted(size_t value, const Array& array) {
-    const auto [least, most] = std::minmax_element(array.values.begin(), array.values.end());
-    double low = *least;
-    double high = *most;
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (const double one : array.values) {
+      if (!std::isfinite(one)) continue;
+      low = std::min(low, one);
+      high = std::max(high, one);
+    }
+    // None is finite: any range will do.
+    if (low > high) return value;
     // A single value has no range: choose one around it that keeps its sign.
     if (low == high) std::tie(low, high) = std::minmax(0.5 * low, 1.5 * low);
     const bool any_sign = low <= 0 && high >= 0;

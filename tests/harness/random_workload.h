@@ -23,8 +23,8 @@ struct RandomWorkloadOptions {
 
 // Returns a workload that depends only on seed, options and cases.
 //
-// Ops and attributes come from the cases, so a new op with a case takes part, except collective ops
-// and cases with selected rows; all gradients are dense. Inputs are feeds, parameters, or results of earlier ops,
+// Ops and attributes come from the cases, so a new op with a case takes part, except those with
+// selected rows; all gradients are dense. Inputs are feeds, parameters, or results of earlier ops,
 // squashed into the range of the case's values if the range is one-sided. Element-wise ops take any
 // shape. Some ops are in loops and branches, which may be nested. Where no gradient op needs the
 // old value, an op may overwrite a variable, including its own inputs and variables in the scope;
