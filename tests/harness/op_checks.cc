@@ -350,12 +350,13 @@ class OpChecker {
       CheckValues(outputs, where);
       CompareBits(outputs, Launch(&prepared, kOtherPoison, where),
                   where + " in a second run over other leftovers in memory");
+      if (is_brief_) return;
       CheckShapeOnly(&prepared, outputs, where);
       CheckZeros(&prepared, where);
     });
     if (outputs.empty()) return outputs;
     CheckViews(outputs, where);
-    CheckReplay(variant, outputs, where);
+    if (!is_brief_) CheckReplay(variant, outputs, where);
     for (const VariablePairs& pairs : InPlaceVariants(variant.layouts)) {
       std::string place = where + " in place";
       for (const auto& [input, output] : pairs) place += StrCat(" ", input, "->", output);
@@ -365,7 +366,7 @@ class OpChecker {
         CompareBits(outputs, RunOnce(check_.op, settings, place), place);
       });
     }
-    if (variant.layouts.empty()) {
+    if (variant.layouts.empty() && !is_brief_) {
       CheckFewerRows(variant, where);
       CheckDefaults(variant, outputs, where);
       CheckMissingOutputs(variant, outputs, where);
@@ -674,6 +675,8 @@ class OpChecker {
   CaseReport* report_;
   const OpDef& def_;
   const OpContext context_;
+  // Kernels of float32 have the same templates, and emulated kernels take long.
+  const bool is_brief_ = !options_.place.is_cpu() && check_.dtype == DType::kFloat64;
   std::optional<std::vector<WiderInputs>> wider_inputs_;  // made when they are first needed
 };
 

@@ -33,15 +33,16 @@ struct OpCheck {
 //   from OpDef::replayed_by, with default attributes written out, and with any data in shape-only
 //   inputs, and without them; outputs in OpDef::views have the bytes of their inputs;
 // - without one of the outputs the others are the same, or an Error names the missing slot;
-// - a kernel that takes fewer rows gives the same bits (or, with oneDNN, the same numbers) if it
-// was
+// - a kernel that takes fewer rows gives the same bits (or, with oneDNN, the same numbers) if it was
 //   prepared for more, whichever inputs have more; it touches no row after those in use;
 // - zeros give zeros if the definition declares so;
 // - nothing is written out of bounds, into an input or into padding;
 // - the shape rule accepts unknown dims.
 //
 // On a place other than the CPU, checks the kernels of that place (if there are any) on every
-// layout against the values of the CPU.
+// layout against the values of the CPU. There, a run in float64 checks only the values, in place
+// too, and a second run: float32, which a device's kernel shares its template with, is checked in
+// all ways.
 void CheckOpEverywhere(const OpCheck& check, const RunnerOptions& options, CaseReport* report);
 
 // Returns the inputs of an op, with float32 in place of half where the op keeps float32.

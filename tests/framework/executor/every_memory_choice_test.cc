@@ -35,7 +35,7 @@
 #include "tests/harness/memory_check.h"
 #include "tests/harness/random_workload.h"
 
-DEFINE_uint64(programs, 1200, "how many random programs are tried");
+DEFINE_uint64(programs, 400, "how many random programs are tried");
 DEFINE_uint64(first_program, 0, "the first one's number");
 
 namespace skiff::harness {

@@ -107,7 +107,8 @@ bool DeviceMemory::Find(uintptr_t begin, size_t bytes) {
   bool holds = false;
   ForEachStretch([&](uintptr_t first, size_t count) {
     if (begin < first || begin + bytes > first + count) return;
-    knowns_[oldest_known_++ % kKnown] = {changes_.load(), first, first + count};
+    knowns_[oldest_known_++ % kKnown] = {changes_.load(), first, first + count,
+                                         DeviceOf(reinterpret_cast<const void*>(first))};
     holds = true;
   });
   return holds;

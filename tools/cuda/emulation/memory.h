@@ -35,13 +35,14 @@ class DeviceMemory {
   // Returns whether kernels of the device may touch all of the bytes: they are the device's, and
   // allocated, or mapped and allowed. They may be in several allocations that lie side by side.
   bool Holds(int device, const void* address, size_t bytes) {
-    if (!IsOfDevice(address) || DeviceOf(address) != device) return false;
     const auto begin = reinterpret_cast<uintptr_t>(address);
     const uint64_t now = changes_.load(std::memory_order_acquire);
     for (const Known& known : knowns_) {
-      if (known.changes == now && begin >= known.begin && begin + bytes <= known.end) return true;
+      if (known.changes == now && begin >= known.begin && begin + bytes <= known.end) {
+        return known.device == device;
+      }
     }
-    return Find(begin, bytes);
+    return IsOfDevice(address) && DeviceOf(address) == device && Find(begin, bytes);
   }
 
   // Returns addresses of the device without memory behind them, or nullptr if there are no more.
@@ -105,6 +106,7 @@ class DeviceMemory {
     uint64_t changes = 0;
     uintptr_t begin = 0;
     uintptr_t end = 0;
+    int device = 0;
   };
   static constexpr size_t kKnown = 4;
 
