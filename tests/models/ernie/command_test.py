@@ -87,7 +87,7 @@ class Trained(Programs):
 
     def test_fine_tunes(self):
         output = self.done(*self.fine_tune("--initial_model=" + self.model))
-        self.assertRegex(output, r"\d+ parameters begin with those of .*/model; 4 that it lacks are new: "
+        self.assertRegex(output, r"\d+ parameters begin with those of .*/model; 4 that it lacks, or has in another shape, are new: "
                                  r"pooled_fc.w_0, pooled_fc.b_0, cls_out.w_0, cls_out.b_0\n")
         with open(os.path.join(self.model, "config.json"), encoding="utf-8") as stream:
             before = json.load(stream)
