@@ -107,9 +107,9 @@ def encoder_outputs(model, feeds):
         scored = model(**given)
     if hasattr(scored, "seq_relationship_logits"):
         outputs.append(scored.seq_relationship_logits)
-    words = getattr(scored, "prediction_logits", None if hasattr(model, "classifier") else scored.logits)
-    if words is None:
+    if hasattr(model, "classifier"):
         return outputs + [torch.softmax(scored.logits, -1)]
+    words = scored.prediction_logits if hasattr(scored, "prediction_logits") else scored.logits
     return [words.flatten(0, 1)[torch.tensor(feeds["masked_positions"]).flatten()], *outputs]
 
 
