@@ -1,5 +1,5 @@
-// Tensors of a model that is in one safetensors file, or in several that an index lists: a JSON
-// object whose `weight_map` has the file of each tensor, as Hugging Face's libraries write it.
+// Tensors of a model in a safetensors file, or in several with an index. The index is a JSON object
+// whose `weight_map` has the file of each tensor, as Hugging Face's libraries write it.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace skiff {
 
 class SafetensorsShards {
  public:
-  // Opens a `.safetensors` file, or the index (a `.json` file) and the files beside it that the
-  // index names. Throws what SafetensorsFile throws, and an Error: (kDataLoss) with the index for
-  // an index that isn't as above, that names a file in another folder or a file that isn't there,
-  // and unless each tensor is in exactly one file, the file that the index says.
+  // Opens a `.safetensors` file, or an index (`.safetensors.index.json`) and the files beside the
+  // index. Throws what SafetensorsFile throws, and an Error (kDataLoss) with the index: for an
+  // index of another form, for a file in another folder, for a file that isn't there, and unless
+  // each tensor is in exactly the file of the index.
   explicit SafetensorsShards(const std::string& path);
 
   // Returns the names in ascending byte order.

@@ -38,11 +38,11 @@ struct TakeWeightsOptions {
 // checkpoints, of which the newest counts. Running statistics of batch norms are parameters, too.
 // float32, bfloat16 and float16 begin each other: a parameter in half is rounded, and its master
 // weights are the values themselves; from a checkpoint of a training in half, the master weights
-// are taken. Throws an Error: kInvalidArgument if a parameter has another shape or dtype in the
-// model, if the model lacks parameters or has tensors that become none, unless the options allow
-// that, if two tensors become one parameter, or tied ones differ, and if model and program have no
-// parameter in common; and what SavedWeights (saved_weights.h) and ApplyRules throw. After an Error
-// the scope is as it was.
+// are taken. Throws an Error (kInvalidArgument): if a parameter has another shape or dtype in the
+// model; if the model lacks parameters, or has tensors for no parameter, and the options don't
+// allow it; if two tensors become one parameter; if tied tensors differ; and if model and program
+// have no parameter in common. Also throws what SavedWeights (saved_weights.h) and ApplyRules
+// throw. After an Error the scope is as it was.
 InitialWeights TakeWeights(const std::string& model, const Program& program, Scope* scope,
                            const TakeWeightsOptions& options = {});
 

@@ -37,11 +37,11 @@ PretrainedFiles FindPaddleModel(const std::string& source);
 
 // The dims of tensors by name. Those to be transposed have their dims in reverse order.
 using NamedShapes = std::map<std::string, std::vector<int64_t>>;
-// Returns what a model has under the names that the rules give it, without what they drop. Throws
-// what SavedWeights and ApplyRules throw.
+// Returns a model's tensors under the names of the rules, without dropped ones. Throws what
+// SavedWeights and ApplyRules throw.
 NamedShapes RuledShapes(const std::string& weights, const std::vector<NameRule>& rules);
 
-// Returns the name of each tensor and the one that the rules give it, without what they drop.
+// Returns the name of each tensor and its name by the rules, without dropped ones. Throws the same.
 std::vector<std::pair<std::string, std::string>> RuledPairs(const std::string& weights,
                                                             const std::vector<NameRule>& rules);
 
@@ -55,9 +55,9 @@ struct EmptyModel {
 };
 
 // Gives the network the weights and saves it as an inference model with its other files. The folder
-// appears when it is complete. Returns a report for people: what was taken, what lacks, what was
-// left over and what was dropped. Throws an Error (kAlreadyExists) if the output exists, and what
-// TakeWeights and SaveInferenceModel throw.
+// appears when it is complete. Returns a report for people: counts of taken, missing, unused and
+// dropped tensors, and the names and shapes of missing and unused ones. Throws an Error
+// (kAlreadyExists) if the output exists, and what TakeWeights and SaveInferenceModel throw.
 std::string WriteConverted(const std::string& weights, const std::vector<NameRule>& rules,
                            const Conversion& conversion, const EmptyModel& model);
 

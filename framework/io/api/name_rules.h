@@ -12,8 +12,8 @@ enum class NameChange {
   kTranspose,
   // Nobody needs the tensor.
   kDrop,
-  // Another tensor gets the same name, and must have the same elements: a network that ties two
-  // weights may save both, or one of them.
+  // Another tensor gets the same name, and must have the same elements: networks may save tied
+  // weights once or twice.
   kTie,
 };
 

@@ -10,6 +10,7 @@
 
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
+#include "framework/io/name_rules.h"
 #include "framework/io/safetensors.h"
 #include "framework/tensor/scope.h"
 #include "models/ernie/model_directory.h"
@@ -277,6 +278,36 @@ TEST_F(PretrainedErnieTest, VocabulariesThatDoNotFitAreRefused) {
   conversion_.vocabulary = "";
   WriteFile("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\nd\ne\n");
   EXPECT_THAT(Refusal(), HasSubstr("has 10 tokens, expected at most the 9 of the network"));
+}
+
+TEST(PaddleErnieRules, CountTheLayersInTheOrderOfPaddle) {
+  const auto ruled = [](const char* name) {
+    const std::vector<NameRule> rules = PaddleErnieRules(/*layers=*/2, /*has_tasks=*/true);
+    return ApplyRules(rules, {name})[0].name;
+  };
+  EXPECT_EQ(ruled("embedding_3.w_0"), "task_embedding");
+  EXPECT_EQ(ruled("layer_norm_0.b_0"), "pre_encoder_layer_norm_bias");
+  EXPECT_EQ(ruled("linear_1.w_0"), "encoder_layer_0_multi_head_att_key_fc.w_0");
+  EXPECT_EQ(ruled("linear_9.b_0"), "encoder_layer_1_multi_head_att_output_fc.b_0");
+  EXPECT_EQ(ruled("linear_11.w_0"), "encoder_layer_1_ffn_fc_1.w_0");
+  EXPECT_EQ(ruled("layer_norm_3.w_0"), "encoder_layer_1_post_att_layer_norm_scale");
+  EXPECT_EQ(ruled("linear_12.w_0"), "pooled_fc.w_0");
+}
+
+TEST_F(PretrainedErnieTest, InferenceModelsKeepPublishedNames) {
+  WriteWeights(Encoder());
+  Convert();
+  const std::vector<float> pooler = Values("pooled_fc.w_0");
+  // A configuration that doesn't say what the program knows.
+  std::string config = kConfig;
+  config.replace(config.find("\"layer_norm_eps\""), 16, "\"other\"");
+  AtomicWriteFile(JoinPath(output_, "config.json"), config);
+  conversion_.from = ErnieSource::kPaddle;
+  conversion_.source = output_;
+  conversion_.output = output_ = directory_ / "again";
+  EXPECT_THAT(Convert(), StartsWith("taken: 39\nmissing: 0\nunused: 0\ndropped: 0\n"));
+  EXPECT_EQ(Values("pooled_fc.w_0"), pooler);
+  EXPECT_EQ(ReadErnieOptions(output_, ReadErnieVocabulary(output_)).layer_norm_eps, 1e-12f);
 }
 
 TEST_F(PretrainedErnieTest, WhatIsThereStays) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "framework/io/inference_model.h"
 #include "framework/io/name_rules.h"
 #include "framework/io/safetensors.h"
+#include "framework/ir/api/text.h"
 #include "framework/tensor/scope.h"
 #include "tests/harness/error_text.h"
 #include "tests/harness/temp_directory.h"
@@ -157,6 +160,58 @@ TEST_F(PretrainedResNetTest, NeedsNoClassifier) {
   tensors.erase("fc.bias");
   WriteWeights(tensors);
   EXPECT_THAT(Convert(), StartsWith("taken: 100\nmissing: 0\n"));
+}
+
+// Saves the converted model under the names that Paddle gives, with a change of its text.
+void SaveLikePaddle(const std::string& from, const std::string& to,
+                    const std::function<void(std::string*)>& change) {
+  Scope scope;
+  const InferenceModel model = LoadInferenceModel(from, &scope);
+  std::string text = PrintProgram(*model.program);
+  Scope renamed;
+  const auto rename = [&](const std::string& ours, const std::string& theirs) {
+    renamed.Set(theirs, scope.Get(ours));
+    text = std::regex_replace(text, std::regex("\\b" + ours + "\\b"), "new_" + theirs);
+  };
+  for (int64_t number = 0; number < 20; ++number) {
+    // In stages 2 to 4, the shortcut is third here and first there.
+    const int64_t place = (number - 5) % 5;
+    const int64_t there = number < 5 || place > 2 ? number : number + (place == 2 ? -2 : 1);
+    rename(StrCat("conv2d_", number, ".w_0"), StrCat("conv2d_", there, ".w_0"));
+    for (const char* part : {".w_0", ".b_0", ".w_1", ".w_2"}) {
+      rename(StrCat("batch_norm_", number, part), StrCat("batch_norm2d_", there, part));
+    }
+  }
+  rename("fc_0.w_0", "linear_0.w_0");
+  rename("fc_0.b_0", "linear_0.b_0");
+  text = std::regex_replace(text, std::regex("new_"), "");
+  change(&text);
+  SaveInferenceModel(to, model.feed_names, model.fetch_names, *ParseProgramText(text), renamed,
+                     {.files = {.params_filename = kCombinedParamsFile}});
+}
+
+TEST_F(PretrainedResNetTest, ComparesTheOpsOfPaddlesProgram) {
+  WriteWeights(ResNet18(3));
+  Convert();
+  Scope scope;
+  LoadInferenceModel(output_, &scope);
+  const std::string converted = output_;
+  conversion_.from = ResNetSource::kPaddle;
+  conversion_.source = directory_ / "same";
+  conversion_.output = output_ = directory_ / "again";
+  SaveLikePaddle(converted, conversion_.source, [](std::string*) {});
+  EXPECT_THAT(Convert(), StartsWith("taken: 102\nmissing: 0\nunused: 0\ndropped: 0\n"));
+  Scope again;
+  LoadInferenceModel(output_, &again);
+  for (const char* name : {"conv2d_7.w_0", "conv2d_5.w_0", "batch_norm_13.w_1", "fc_0.w_0"}) {
+    EXPECT_EQ(again.Get(name).ToVector<float>(), scope.Get(name).ToVector<float>()) << name;
+  }
+  conversion_.source = directory_ / "other";
+  conversion_.output = output_ = directory_ / "third";
+  SaveLikePaddle(converted, conversion_.source, [](std::string* text) {
+    *text = std::regex_replace(*text, std::regex(R"(strides=\[2, 2\])"), "strides=[1, 1]");
+  });
+  EXPECT_THAT(Refusal(), HasSubstr("the conv2d of parameter \"conv2d_0.w_0\" has another strides"));
 }
 
 TEST_F(PretrainedResNetTest, RefusesOtherNetworks) {
