@@ -31,7 +31,7 @@ struct TrainableClassifier {
   // The model's own flags that decide about the network; a training can't be resumed with other
   // values.
   std::vector<std::string> network_flags;
-  // Settings among them that are new, with the values that earlier versions computed with.
+  // The new ones among them, with the values of earlier versions.
   std::map<std::string, std::string> earlier_flags = {};
   // How the names of the parameters begin that --initial_model may lack, or have for other classes.
   // Empty: it may lack any.

@@ -50,7 +50,7 @@ struct TrainingTask {
   std::string baselines = {};
   // Settings besides the fixed flags that a training can't be resumed without, by name.
   std::map<std::string, std::string> configuration = {};
-  // Settings among them that are new, with the values that earlier versions computed with.
+  // The new ones among them, with the values of earlier versions.
   std::map<std::string, std::string> earlier_configuration = {};
 };
 
