@@ -14,12 +14,12 @@
 namespace skiff::training {
 
 struct InitialWeights {
-  std::vector<std::string> taken;    // names of parameters that the model has
-  std::vector<std::string> missing;  // names of parameters that keep their values
+  std::vector<std::string> taken = {};    // names of parameters that the model has
+  std::vector<std::string> missing = {};  // names of parameters that keep their values
   // The dims of tensors that became no parameter, by their names in the model. Empty for
   // checkpoints, which have states of optimizers.
-  std::map<std::string, std::vector<int64_t>> unused;
-  std::vector<std::string> dropped;  // names in the model of tensors that a rule drops
+  std::map<std::string, std::vector<int64_t>> unused = {};
+  std::vector<std::string> dropped = {};  // names in the model of tensors that a rule drops
 };
 
 struct TakeWeightsOptions {

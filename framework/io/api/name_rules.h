@@ -19,7 +19,7 @@ enum class NameChange {
 
 struct NameRule {
   // A regular expression (ECMAScript) that a whole name matches.
-  std::string pattern;
+  std::string pattern = {};
   // The new name, in which $1, $2, … stand for the groups of the expression.
   std::string to = {};
   NameChange change = NameChange::kRename;
