@@ -151,7 +151,8 @@ def image_case(make, kind):
 
 
 def hugging_face_resnet(depth):
-    layers = {18: ("basic", [2, 2, 2, 2], [64, 128, 256, 512]), 50: ("bottleneck", [3, 4, 6, 3], [256, 512, 1024, 2048])}
+    layers = {18: ("basic", [2, 2, 2, 2], [64, 128, 256, 512]),
+              50: ("bottleneck", [3, 4, 6, 3], [256, 512, 1024, 2048])}
     kind, depths, widths = layers[depth]
     return transformers.ResNetForImageClassification(transformers.ResNetConfig(
         depths=depths, hidden_sizes=widths, layer_type=kind, num_labels=1000))

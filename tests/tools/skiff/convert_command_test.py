@@ -155,7 +155,8 @@ class ConvertCommand(unittest.TestCase):
         output = "--output=" + self.path("out")
         self.assertIn("expected one of them", self.refusal(nothing, output))
         self.assertIn("expected one of them", self.refusal(nothing, "--from=onnx", "--to=onnx", output))
-        self.assertIn('there is no format "torch" to read, expected one of hf-bert, ', self.refusal(nothing, "--from=torch", output))
+        self.assertIn('there is no format "torch" to read, expected one of hf-bert, ',
+                      self.refusal(nothing, "--from=torch", output))
         self.assertIn(nothing, self.refusal(nothing, "--from=onnx", output))
         self.assertIn("opset", self.refusal(nothing, "--from=onnx", "--opset=17", output))
         self.assertFalse(os.path.exists(self.path("out")))
