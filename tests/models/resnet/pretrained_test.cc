@@ -217,7 +217,7 @@ TEST_F(PretrainedResNetTest, ComparesTheOpsOfPaddlesProgram) {
   conversion_.source = directory_ / "other";
   conversion_.output = output_ = directory_ / "third";
   SaveLikePaddle(converted, conversion_.source, [](std::string* text) {
-    ReplaceAll(text, "strides = [2, 2]", "strides = [1, 1]");
+    ReplaceAll(text, "strides = ints [2, 2]", "strides = ints [1, 1]");
   });
   EXPECT_THAT(Refusal(), HasSubstr("the conv2d of parameter \"conv2d_0.w_0\" has another strides"));
 }
