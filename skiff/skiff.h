@@ -70,6 +70,7 @@
 #include "framework/training/array_reader.h"
 #include "framework/training/average.h"
 #include "framework/training/callback.h"
+#include "framework/training/initial_weights.h"
 #include "framework/training/metric.h"
 #include "framework/training/optimization.h"
 #include "framework/training/prefetching_reader.h"

@@ -23,6 +23,11 @@ int32_t Narrowed(const Op& op, const std::string& attribute, int64_t value,
   return static_cast<int32_t>(value);
 }
 
+std::string TypeOfAct(const std::string& act) {
+  if (act == "silu") return "swish";
+  return act == "gelu_tanh" ? "gelu" : act;
+}
+
 // Layers and initializers give all integers as int64, but most attributes of Fluid's ops have 32
 // bits.
 void NarrowIntegers(Op* op, const std::source_location& site) {
@@ -230,10 +235,11 @@ Variable LayerCall::AddBias(const Variable& x, const BiasAttr& bias, size_t begi
 
 Variable LayerCall::Activate(const Variable& x, const std::string& act) const {
   if (act.empty()) return x;
-  Op op(act == "silu" ? "swish" : act);
+  Op op(TypeOfAct(act));
   op.SetInput("X", {CheckedName(x)});
   // The defaults of activation.h that aren't Fluid's.
   if (act == "leaky_relu") op.SetAttr("alpha", 0.01f);
+  if (act == "gelu_tanh") op.SetAttr("approximate", true);
   if (act == "hard_sigmoid") op.SetAttr("slope", 0.16666667f);
   return AppendFor(std::move(op));
 }

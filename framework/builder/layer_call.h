@@ -59,8 +59,9 @@ class LayerCall {
 
   // Returns x + bias, with a parameter of dims x.dims[begin, end); x itself without a bias.
   Variable AddBias(const Variable& x, const BiasAttr& bias, size_t begin, size_t end) const;
-  // Returns the output of the op of type `act` ("silu" is "swish") for x, with the attributes that
-  // activation.h gives it by default; x itself if `act` is empty.
+  // Returns the output of the op of type `act` ("silu" is "swish", "gelu_tanh" the approximate
+  // "gelu") for x, with the attributes that activation.h gives it by default; x itself if `act` is
+  // empty.
   Variable Activate(const Variable& x, const std::string& act) const;
 
  private:

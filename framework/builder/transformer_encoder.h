@@ -15,7 +15,7 @@ struct TransformerEncoderOptions {
   int64_t layers = 1;
   int64_t heads = 1;         // divides the width of the input
   int64_t feed_forward = 0;  // width of the hidden layer; 0: four times the input's
-  std::string act = "gelu";  // of the hidden layer: an op such as gelu or relu
+  std::string act = "gelu";  // of the hidden layer: an op such as gelu or relu, or gelu_tanh
   // Of the output of attention and of the feed-forward network, before they are added.
   float dropout = 0.0f;
   float attention_dropout = 0.0f;  // of the attention's weights

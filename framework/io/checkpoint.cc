@@ -9,12 +9,14 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <system_error>
 
 #include "framework/base/number_text.h"
 #include "framework/io/checkpoint_manifest.h"
 #include "framework/io/file.h"
 #include "framework/io/parameters.h"
 #include "framework/io/system_error.h"
+#include "framework/io/temp_folder.h"
 #include "framework/tensor/replaced_values.h"
 
 namespace skiff {
@@ -79,28 +81,6 @@ std::vector<CheckpointFolder> ListCheckpoints(const std::string& directory) {
 std::string FolderName(int64_t sequence, int64_t step) {
   return StrCat(kSavePrefix, FormatPadded(static_cast<uint64_t>(sequence), 6), kStepInfix, step);
 }
-
-// Owns a folder and removes it unless it gets its final name.
-class TempFolder {
- public:
-  // Throws Error (kAlreadyExists) if another process is writing there.
-  explicit TempFolder(std::string path) : path_(std::move(path)) { CreateNewDirectory(path_); }
-  ~TempFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  void RenameTo(const std::string& path) {
-    RenamePath(path_, path);
-    path_.clear();
-  }
-
- private:
-  std::string path_;
-};
 
 void RemoveLeftovers(const std::string& directory) {
   for (const std::string& name : EntriesOf(directory)) {

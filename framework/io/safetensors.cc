@@ -39,6 +39,7 @@ struct SafetensorsFile::State {
   explicit State(const std::string& path)
       : file(path), header(ReadSafetensorsHeader(&file)), data_offset(file.offset()) {}
 
+  const SafetensorsEntry& Entry(const std::string& name) const;
   // Returns the entry of a tensor that Skiff supports.
   const SafetensorsEntry& SupportedEntry(const std::string& name) const;
 
@@ -67,11 +68,19 @@ std::vector<std::string> SafetensorsFile::names() const {
   return names;
 }
 
-const SafetensorsEntry& SafetensorsFile::State::SupportedEntry(const std::string& name) const {
+std::vector<int64_t> SafetensorsFile::dims(const std::string& name) const {
+  return state_->Entry(name).dims;
+}
+
+const SafetensorsEntry& SafetensorsFile::State::Entry(const std::string& name) const {
   const auto found = header.entries.find(name);
   SKIFF_ENFORCE(found != header.entries.end(), kNotFound, file.name(), " has no tensor \"", name,
                 "\"");
-  const SafetensorsEntry& entry = found->second;
+  return found->second;
+}
+
+const SafetensorsEntry& SafetensorsFile::State::SupportedEntry(const std::string& name) const {
+  const SafetensorsEntry& entry = Entry(name);
   SKIFF_ENFORCE(entry.dtype.has_value(), kUnimplemented, file.name(), ": tensor \"", name,
                 "\": dtype ", entry.dtype_name, " is not supported");
   SKIFF_ENFORCE(entry.dims.size() <= Shape::kMaxRank, kUnimplemented, file.name(), ": tensor \"",

@@ -33,6 +33,8 @@ class SafetensorsFile {
   // Returns the names in ascending byte order.
   std::vector<std::string> names() const;
   bool Contains(const std::string& name) const;
+  // Returns a tensor's dims, also if its dtype or rank isn't supported. Throws Error (kNotFound).
+  std::vector<int64_t> dims(const std::string& name) const;
   const std::map<std::string, std::string>& metadata() const;
 
   // Reads a tensor to the CPU, and no other bytes of the file. Throws Error (kNotFound) for a name

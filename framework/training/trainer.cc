@@ -202,8 +202,11 @@ void Trainer::Implementation::NotePrecision() {
 }
 
 void Trainer::Implementation::TakeInitialWeights() {
-  const InitialWeights weights = TakeWeights(options_.initial_model, *program_->main,
-                                             &compiled_.scope(), options_.new_parameters);
+  const InitialWeights weights =
+      TakeWeights(options_.initial_model, *program_->main, &compiled_.scope(),
+                  {.new_parameters = options_.new_parameters,
+                   .allow_missing = options_.new_parameters.empty(),
+                   .allow_unused = true});
   ReportInitialWeights(weights, options_.initial_model, out_);
 }
 

@@ -32,7 +32,8 @@ struct TrainerOptions {
   // A saved model or safetensors file whose parameters the training begins with
   // (initial_weights.h). Empty: none.
   std::string initial_model = {};
-  std::vector<std::string> new_parameters = {};  // as of TakeWeights
+  // As of TakeWeights. Empty: the model may lack any parameter.
+  std::vector<std::string> new_parameters = {};
   // Of the saved models, whatever the training computes in.
   PrecisionOptions saved_precision = {};
   // Files that programs need beside the weights, such as a vocabulary: names and contents. They are

@@ -31,7 +31,7 @@ void ReportInitialWeights(const InitialWeights& weights, const std::string& mode
   *out << weights.taken.size() << " parameters begin with those of " << model;
   if (!weights.missing.empty()) {
     *out << "; " << weights.missing.size()
-         << " that it lacks are new: " << Join(weights.missing, ", ");
+         << " that it lacks, or has in another shape, are new: " << Join(weights.missing, ", ");
   }
   *out << std::endl;
 }

@@ -70,6 +70,8 @@ TrainingTask MakeTask(const TrainableClassifier& classifier, const TaskOptions& 
       .validation = std::make_unique<training::SampleReader>(
           &data->validation, training::SampleReaderOptions{.batch_size = options.batch_size}),
       .program = nullptr};
+  task.new_parameters = classifier.new_parameters;
+  task.earlier_configuration = classifier.earlier_flags;
   task.program = std::make_unique<training::TrainingProgram>(BuildClassifier(
       data->images.train, classifier.logits, options.OptimizationOver(*task.train), options.seed));
   return task;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,11 @@ struct TrainableClassifier {
   // The model's own flags that decide about the network; a training can't be resumed with other
   // values.
   std::vector<std::string> network_flags;
+  // The new ones among them, with the values of earlier versions.
+  std::map<std::string, std::string> earlier_flags = {};
+  // How the names of the parameters begin that --initial_model may lack, or have for other classes.
+  // Empty: it may lack any.
+  std::vector<std::string> new_parameters = {};
   // Called once the flags are set. They return a title such as "ResNet-20", and the network.
   std::function<std::string()> title;
   BuildLogits logits;

@@ -411,6 +411,8 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
                                           const std::vector<FileContents>& read,
                                           const Sharing& sharing) {
   Settings settings = FixedSettings(model, task, read, sharing);
+  std::map<std::string, std::string> earlier = kEarlierSettings;
+  earlier.insert(task.earlier_configuration.begin(), task.earlier_configuration.end());
   return {.title = task.title,
           .output_dir = OutputDirectory(model),
           .samples = task.samples,
@@ -426,7 +428,7 @@ training::TrainerOptions OptionsOfTrainer(const TrainingTask& task, const Traina
                               .keep_float32 = SplitNames(FLAGS_keep_float32)},
           .model_files = task.model_files,
           .configuration = std::move(settings.configuration),
-          .earlier_configuration = kEarlierSettings,
+          .earlier_configuration = std::move(earlier),
           .file_settings = std::move(settings.files),
           .is_terminal = training::StdoutIsTerminal(),
           .place = PlaceOfRank(FLAGS_place, sharing.world),

@@ -50,6 +50,8 @@ struct TrainingTask {
   std::string baselines = {};
   // Settings besides the fixed flags that a training can't be resumed without, by name.
   std::map<std::string, std::string> configuration = {};
+  // The new ones among them, with the values of earlier versions.
+  std::map<std::string, std::string> earlier_configuration = {};
 };
 
 // Returns a task on data that has an extent() and makes the readers. The caller adds the program.

@@ -20,6 +20,11 @@ namespace {
 
 constexpr const char* kWordEmbedding = "word_embedding";
 
+// The layers' name of the activation that published configurations call options.act.
+std::string ActLayer(const ErnieOptions& options) {
+  return options.act == "gelu_new" ? "gelu_tanh" : options.act;
+}
+
 class Builder {
  public:
   explicit Builder(const ErnieOptions& options) : options_(options) {}
@@ -46,7 +51,8 @@ class Builder {
   }
 
   Variable Norm(const Variable& x, const std::string& name) const {
-    return layers::LayerNorm(x, {.param_attr = ParamAttr{.name = name + "_layer_norm_scale"},
+    return layers::LayerNorm(x, {.epsilon = options_.layer_norm_eps,
+                                 .param_attr = ParamAttr{.name = name + "_layer_norm_scale"},
                                  .bias_attr = ParamAttr{.name = name + "_layer_norm_bias"}});
   }
 
@@ -94,10 +100,11 @@ Variable ErnieEncoder(const ErnieInputs& inputs, const ErnieOptions& options) {
   return layers::TransformerEncoder(x, {.layers = options.layers,
                                         .heads = options.heads,
                                         .feed_forward = options.feed_forward,
-                                        .act = options.act,
+                                        .act = ActLayer(options),
                                         .dropout = options.dropout,
                                         .attention_dropout = options.attention_dropout,
                                         .mask = layers::PaddingMask(inputs.input_mask),
+                                        .epsilon = options.layer_norm_eps,
                                         .param_attr = build.Weight(""),
                                         .name = "encoder"});
 }
@@ -114,7 +121,7 @@ Variable ErnieWordScores(const Variable& encoded, const Variable& places,
   const Variable rows = layers::Reshape(encoded, {-1, options.hidden});
   const Variable chosen = layers::Gather(rows, places);
   const Variable hidden = build.Norm(
-      build.Dense(chosen, options.hidden, "mask_lm_trans_fc", options.act), "mask_lm_trans");
+      build.Dense(chosen, options.hidden, "mask_lm_trans_fc", ActLayer(options)), "mask_lm_trans");
   const Variable table(DefaultMainProgram().root(), kWordEmbedding);
   const LayerCall call("mask_lm_out_fc", "mask_lm_out_fc", std::source_location::current());
   return call.AddBias(layers::MatMul(hidden, table, {.transpose_y = true}),

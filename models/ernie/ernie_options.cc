@@ -40,6 +40,7 @@ void VisitOptions(Options& options, const Visit& visit) {
   visit("hidden_dropout_prob", options.dropout);
   visit("attention_probs_dropout_prob", options.attention_dropout);
   visit("initializer_range", options.initializer_range);
+  visit("layer_norm_eps", options.layer_norm_eps);
 }
 
 [[noreturn]] void Refuse(const nlohmann::json& value, const std::string& key,
@@ -119,13 +120,18 @@ void CheckErnieOptions(const ErnieOptions& options) {
   SKIFF_ENFORCE(options.hidden % options.heads == 0, kInvalidArgument,
                 "ERNIE: hidden_size = ", options.hidden, ": expected a multiple of the ",
                 options.heads, " heads");
-  SKIFF_ENFORCE(options.act == "gelu" || options.act == "relu", kInvalidArgument,
-                "ERNIE: hidden_act = \"", options.act, "\": expected gelu or relu");
+  SKIFF_ENFORCE(options.act == "gelu" || options.act == "gelu_new" || options.act == "relu",
+                kInvalidArgument, "ERNIE: hidden_act = \"", options.act,
+                "\": expected gelu, gelu_new or relu");
   CheckProbability("hidden_dropout_prob", options.dropout);
   CheckProbability("attention_probs_dropout_prob", options.attention_dropout);
   SKIFF_ENFORCE(options.initializer_range > 0 && std::isfinite(options.initializer_range),
                 kInvalidArgument, "ERNIE: initializer_range = ", options.initializer_range,
                 ": expected a positive number");
+  // The op layer_norm takes no larger one.
+  SKIFF_ENFORCE(options.layer_norm_eps > 0 && options.layer_norm_eps <= 1e-3f, kInvalidArgument,
+                "ERNIE: layer_norm_eps = ", options.layer_norm_eps,
+                ": expected a number in (0, 0.001]");
   SKIFF_ENFORCE(options.dtype == DType::kFloat32 || options.dtype == DType::kFloat64,
                 kInvalidArgument, "ERNIE: dtype ", options.dtype, ": expected float32 or float64");
 }
@@ -142,6 +148,11 @@ std::map<std::string, std::string> ErnieOptionsByKey(const ErnieOptions& options
     values[key] = nlohmann::json(option).dump();
   });
   return values;
+}
+
+std::map<std::string, std::string> EarlierErnieOptions() {
+  constexpr const char* kNew = "layer_norm_eps";
+  return {{kNew, ErnieOptionsByKey(ErnieOptions()).at(kNew)}};
 }
 
 ErnieOptions ErnieOptionsFromJson(std::string_view text, const ErnieOptions& defaults) {

@@ -18,13 +18,16 @@ struct ErnieOptions {
   int64_t layers = 2;
   int64_t heads = 2;  // of attention, in each layer; divides `hidden`
   int64_t feed_forward = 512;
-  int64_t positions = 512;   // the longest sequence
-  int64_t sentences = 2;     // kinds of sentence (segment) ids
-  int64_t tasks = 0;         // kinds of task ids; 0: no task embedding
-  std::string act = "gelu";  // of the feed-forward layers: gelu or relu
-  float dropout = 0.1f;      // of embeddings and of each sub-layer's output
+  int64_t positions = 512;  // the longest sequence
+  int64_t sentences = 2;    // kinds of sentence (segment) ids
+  int64_t tasks = 0;        // kinds of task ids; 0: no task embedding
+  // Of the feed-forward layers: gelu, gelu_new (the approximation by tanh) or relu.
+  std::string act = "gelu";
+  float dropout = 0.1f;  // of embeddings and of each sub-layer's output
   float attention_dropout = 0.1f;
   float initializer_range = 0.02f;  // standard deviation of initial weights
+  // Of all layer norms. Published ERNIE 1.0 has 1e-5, BERT 1e-12.
+  float layer_norm_eps = 1e-5f;
   // The dtype of parameters and of all values computed from parameters: float32 or float64. No file
   // has it.
   DType dtype = DType::kFloat32;
@@ -67,11 +70,13 @@ void CheckErnieOptions(const ErnieOptions& options);
 
 // The keys are those of published configurations: vocab_size, hidden_size, num_hidden_layers,
 // num_attention_heads, intermediate_size, max_position_embeddings, type_vocab_size,
-// task_type_vocab_size, hidden_act, hidden_dropout_prob, attention_probs_dropout_prob and
-// initializer_range.
+// task_type_vocab_size, hidden_act, hidden_dropout_prob, attention_probs_dropout_prob,
+// initializer_range and layer_norm_eps.
 std::string ErnieOptionsToJson(const ErnieOptions& options);
 // The same, each value by its key.
 std::map<std::string, std::string> ErnieOptionsByKey(const ErnieOptions& options);
+// The keys that earlier versions didn't have, with the values that they computed with.
+std::map<std::string, std::string> EarlierErnieOptions();
 // Keys that are missing keep their values in `defaults`; keys that aren't in the list are ignored,
 // as published files have more. Throws an Error (kInvalidArgument), which names the key, for a
 // value of another type, for text other than a JSON object, and the Errors of ParseJson.

@@ -6,11 +6,6 @@
 #include "models/ernie/ernie.h"
 
 namespace skiff::models {
-namespace {
-
-constexpr const char* kHead = "cls_out";
-
-}  // namespace
 
 training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int64_t length,
                                                int64_t classes,
@@ -21,7 +16,7 @@ training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int6
   const ErnieInputs inputs = ErnieFeeds(options, length);
   const Variable label = layers::Data("label", {-1, 1}, DType::kInt64);
   const Variable pooled = ErniePool(ErnieEncoder(inputs, options), options);
-  const Variable scores = ErnieSequenceScores(pooled, classes, kHead, options);
+  const Variable scores = ErnieSequenceScores(pooled, classes, kErnieClassifier, options);
   const Variable loss = AddClassification(scores, label, &program);
   program.model_inputs = InputNames(inputs, options);
   program.test = program.main->CloneForTest();
@@ -29,6 +24,6 @@ training::TrainingProgram BuildErnieFineTuning(const ErnieOptions& options, int6
   return program;
 }
 
-std::vector<std::string> NewParametersOfFineTuning() { return {kHead, kErniePooler}; }
+std::vector<std::string> NewParametersOfFineTuning() { return {kErnieClassifier, kErniePooler}; }
 
 }  // namespace skiff::models

@@ -11,6 +11,9 @@
 
 namespace skiff::models {
 
+// Starts the names of the classifier's parameters.
+inline constexpr const char* kErnieClassifier = "cls_out";
+
 // The feeds are those of ErnieInputs and label [N, 1] int64. The metric that decides is the
 // accuracy; the saved model gives the probabilities of the classes [N, classes]. Throws an Error
 // (kInvalidArgument) for bad options, a bad length or less than two classes, and what Optimize

@@ -78,6 +78,7 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
   task.model_files = skiff::models::ErnieModelFiles(options, data->vocabulary());
   task.new_parameters = skiff::models::NewParametersOfFineTuning();
   task.configuration = skiff::models::ErnieOptionsByKey(options);
+  task.earlier_configuration = skiff::models::EarlierErnieOptions();
   task.program =
       std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildErnieFineTuning(
           options, FLAGS_length, data->classes(), task_options.OptimizationOver(*task.train),

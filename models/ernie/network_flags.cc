@@ -24,10 +24,14 @@ DEFINE_int64(feed_forward, 0,
 DEFINE_int64(
     positions, 0,
     "Most tokens of an input that the network can learn from. 0: 512, or as --config says.");
-DEFINE_string(act, "",
-              "Of the feed-forward layers: gelu or relu. Empty: gelu, or as --config says.");
+DEFINE_string(
+    act, "",
+    "Of the feed-forward layers: gelu, gelu_new (the approximation by tanh) or relu. Empty: "
+    "gelu, or as --config says.");
 DEFINE_double(initializer_range, 0,
               "Standard deviation of initial weights. 0: 0.02, or as --config says.");
+DEFINE_double(layer_norm_eps, 0,
+              "What layer norms add to variances. 0: 1e-5, or as --config says.");
 DEFINE_double(
     dropout, -1,
     "Of embeddings, layers and attention. -1: 0.1, or as --config or --initial_model says.");
@@ -75,13 +79,16 @@ ErnieOptions ErnieOptionsFromFlags(const ErnieDataSizes& data) {
   if (FLAGS_initializer_range != 0) {
     options.initializer_range = static_cast<float>(FLAGS_initializer_range);
   }
+  if (FLAGS_layer_norm_eps != 0) {
+    options.layer_norm_eps = static_cast<float>(FLAGS_layer_norm_eps);
+  }
   SetDropout(&options);
   return options;
 }
 
 ErnieOptions WithDropoutFromFlags(const ErnieOptions& of_model) {
   RefuseFlags({"preset", "config", "layers", "hidden", "heads", "feed_forward", "positions", "act",
-               "initializer_range"},
+               "initializer_range", "layer_norm_eps"},
               "the network is that of --initial_model");
   ErnieOptions options = of_model;
   SetDropout(&options);

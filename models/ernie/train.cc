@@ -79,6 +79,7 @@ skiff::models::TrainingTask MakeTask(const skiff::models::TaskOptions& task_opti
       "inputs");
   task.model_files = skiff::models::ErnieModelFiles(options, data->vocabulary());
   task.configuration = skiff::models::ErnieOptionsByKey(options);
+  task.earlier_configuration = skiff::models::EarlierErnieOptions();
   task.program =
       std::make_unique<skiff::training::TrainingProgram>(skiff::models::BuildErniePretraining(
           options,

@@ -95,18 +95,12 @@ bool HasLargeStem(const Variable& image, const Architecture& architecture, ResNe
   return std::min(image.dims()[2], image.dims()[3]) >= kLargeImage;
 }
 
-}  // namespace
-
-const std::vector<int32_t>& ResNetDepths() {
-  static const auto& depths = *[] {
-    auto* made = new std::vector<int32_t>;
-    for (const auto& [depth, architecture] : Architectures()) made->push_back(depth);
-    return made;
-  }();
-  return depths;
+Variable GlobalMean(const Variable& x) {
+  return layers::Pool2d(x, {.type = "avg", .global = true});
 }
 
-Variable ResNet(const Variable& image, const ResNetOptions& options) {
+// The stem and the stages.
+Variable Stages(const Variable& image, const ResNetOptions& options) {
   const auto found = Architectures().find(options.depth);
   SKIFF_ENFORCE(found != Architectures().end(), kInvalidArgument, "ResNet of depth ", options.depth,
                 ": expected one of ", Join(ResNetDepths(), ", "));
@@ -124,9 +118,38 @@ Variable ResNet(const Variable& image, const ResNetOptions& options) {
                                   : BasicBlock(x, architecture.widths[stage], stride);
     }
   }
+  return x;
+}
+
+}  // namespace
+
+ResNetStem ResNetStemFromName(std::string_view name) {
+  if (name == "by_size") return ResNetStem::kBySize;
+  if (name == "small") return ResNetStem::kSmall;
+  SKIFF_ENFORCE(name == "large", kInvalidArgument, "stem \"", name,
+                "\": expected by_size, small or large");
+  return ResNetStem::kLarge;
+}
+
+const std::vector<int32_t>& ResNetDepths() {
+  static const auto& depths = *[] {
+    auto* made = new std::vector<int32_t>;
+    for (const auto& [depth, architecture] : Architectures()) made->push_back(depth);
+    return made;
+  }();
+  return depths;
+}
+
+Variable ResNet(const Variable& image, const ResNetOptions& options) {
+  const Variable x = Stages(image, options);
   const NameScope scope("head");
-  return layers::Fc(layers::Pool2d(x, {.type = "avg", .global = true}), options.classes,
-                    {.num_flatten_dims = 1});
+  return layers::Fc(GlobalMean(x), options.classes, {.num_flatten_dims = 1});
+}
+
+Variable ResNetVectors(const Variable& image, const ResNetOptions& options) {
+  const Variable x = Stages(image, options);
+  const NameScope scope("head");
+  return GlobalMean(x);
 }
 
 }  // namespace skiff::models

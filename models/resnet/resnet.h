@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "framework/builder/variable.h"
@@ -30,6 +31,13 @@ struct ResNetOptions {
   ResNetStem stem = ResNetStem::kBySize;
 };
 
+// Starts the names of the parameters of the last layer, which classifies.
+inline constexpr const char* kResNetHead = "fc_0";
+
+// Returns the stem of a name: by_size, small or large. Throws Error (kInvalidArgument), which lists
+// the names.
+ResNetStem ResNetStemFromName(std::string_view name);
+
 // Returns the available depths in ascending order.
 const std::vector<int32_t>& ResNetDepths();
 
@@ -37,5 +45,7 @@ const std::vector<int32_t>& ResNetDepths();
 // Error (kInvalidArgument) for a depth outside ResNetDepths(), and for images of another rank than
 // 4.
 Variable ResNet(const Variable& image, const ResNetOptions& options);
+// Appends the network without its last layer: to vectors [-1, width, 1, 1].
+Variable ResNetVectors(const Variable& image, const ResNetOptions& options);
 
 }  // namespace skiff::models

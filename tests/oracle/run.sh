@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh [training|reverse|ops|timing|twin|torch] --python=PYTHON [--out=DIR] [--op=TYPE]
+# run.sh [training|reverse|ops|timing|twin|torch|pretrained] --python=PYTHON [--out=DIR] [--op=TYPE]
 #        [--data=FILE --vocabulary=FILE]
 # Compares Skiff with PaddlePaddle 2.6.2 (docs/outside_check.md): builds the
 # writers and tools/run_program, writes programs and arrays, runs them in Skiff
@@ -12,8 +12,10 @@
 #   twin      ERNIE's pre-training against PyTorch instead, 200 steps, on the demo data of
 #             PaddlePaddle's ERNIE repository (--data, --vocabulary) or a generated world
 #   torch     files of safetensors and memory from and to PyTorch, and the weights of a PyTorch model
+#   pretrained  models of transformers, torchvision and timm, converted
 # PYTHON is an interpreter that has numpy and paddlepaddle==2.6.2 (twin: torch; torch: also
-# safetensors and numpy<2, and it must be of the version of /usr/bin/python3). DIR, an empty
+# safetensors and numpy<2, and it must be of the version of /usr/bin/python3; pretrained: also
+# transformers, torchvision and timm). DIR, an empty
 # folder or a new one, keeps the files; without it they go to a temporary folder.
 # SKIFF_CACHE and BAZEL as in tools/test.sh. Exit status: 0, 1 if something differs, 2 if it can't be checked.
 set -euo pipefail
@@ -32,7 +34,7 @@ data=
 vocabulary=
 for argument in "$@"; do
   case "$argument" in
-    training | reverse | ops | timing | twin | torch) what=$argument ;;
+    training | reverse | ops | timing | twin | torch | pretrained) what=$argument ;;
     --python=*) python=${argument#*=} ;;
     --out=*) out=${argument#*=} ;;
     --op=*) op=${argument#*=} ;;
@@ -77,6 +79,8 @@ if [[ "$what" == twin ]]; then
   "$python" -c "import numpy, torch" || exit 2
 elif [[ "$what" == torch ]]; then
   "$python" -c "import numpy, torch, safetensors" || exit 2
+elif [[ "$what" == pretrained ]]; then
+  "$python" -c "import numpy, torch, safetensors, transformers, torchvision, timm" || exit 2
 else
   "$python" -W ignore "$here/paddle_oracle.py" || exit 2
 fi
@@ -84,6 +88,7 @@ fi
 flags=(--config=opt "--disk_cache=${SKIFF_CACHE:-${HOME:-/tmp}/.cache/skiff-bazel}")
 targets=(//tests/oracle/... //tools/run_program)
 if [[ "$what" == torch ]]; then targets=(//python_stub //models/ernie:train //tools/run_program); fi
+if [[ "$what" == pretrained ]]; then targets=(//python_stub //tools/skiff); fi
 cd "$root"
 "${BAZEL:-bazel}" build "${flags[@]}" "${targets[@]}"
 bin=$("${BAZEL:-bazel}" info "${flags[@]}" bazel-bin 2>/dev/null)
@@ -109,9 +114,16 @@ if [[ "$what" == twin ]]; then
   "$python" "$here/ernie_in_torch.py" "$out/float64" "$out/float32"
   exit
 fi
-if [[ "$what" == torch ]]; then
+if [[ "$what" == torch || "$what" == pretrained ]]; then
   mkdir "$out/skiff"
   cp python_stub/skiff/*.py "$bin/python_stub/skiff/_skiff.so" "$out/skiff"
+fi
+if [[ "$what" == pretrained ]]; then
+  status=0
+  PYTHONPATH=$out "$python" "$here/pretrained_weights.py" "$bin" || status=$?
+  exit "$status"
+fi
+if [[ "$what" == torch ]]; then
   status=0
   PYTHONPATH=$out "$python" "$here/safetensors_both_ways.py" || status=$?
   "$python" "$here/ernie_from_torch.py" "$bin" || status=$?

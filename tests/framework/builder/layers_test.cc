@@ -127,6 +127,12 @@ TEST_F(LayersTest, SiluIsTheOpSwish) {
   EXPECT_EQ(LastOp().type, "swish");
 }
 
+TEST_F(LayersTest, GeluTanhIsTheApproximateGelu) {
+  layers::Fc(rows_, 3, {.act = "gelu_tanh"});
+  EXPECT_EQ(LastOp().type, "gelu");
+  EXPECT_TRUE(LastOp().Attr<bool>("approximate"));
+}
+
 TEST_F(LayersTest, FcOfAVectorIsAnError) {
   EXPECT_THAT(ErrorText([&] { layers::Fc(layers::Data("vector", {5}), 3); }),
               HasSubstr("\"vector\" of shape [5] has no rows, expected a rank of at least 2"));

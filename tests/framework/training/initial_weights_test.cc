@@ -28,6 +28,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 // x -> body -> head, of given widths; the head's parameters are named after `head`.
 class Network {
@@ -48,7 +50,15 @@ class Network {
   }
   InitialWeights Take(const std::string& directory,
                       const std::vector<std::string>& new_parameters = {}) {
-    return TakeWeights(directory, main_, &executor_.scope(), new_parameters);
+    return Take(directory, TakeWeightsOptions{.new_parameters = new_parameters,
+                                              .allow_missing = new_parameters.empty(),
+                                              .allow_unused = true});
+  }
+  InitialWeights Take(const std::string& model, const TakeWeightsOptions& options) {
+    return TakeWeights(model, main_, &executor_.scope(), options);
+  }
+  void Write(const std::string& path, const std::vector<NameRule>& rename) const {
+    WriteWeights(path, main_, executor_.scope(), rename);
   }
   std::vector<float> Values(const std::string& name) const {
     return executor_.scope().Get(name).ToVector<float>();
@@ -82,12 +92,14 @@ TEST(InitialWeights, LackOnlyWhatIsNew) {
   EXPECT_THAT(network.Take(directory.path(), {"rank", "class"}).missing, ElementsAre("classify"));
   const std::vector<float> body = network.Values("body");
   Network(4, "guess", 3).Save(directory.path());
-  EXPECT_EQ(InvalidArgumentText([&] {
-              network.Take(directory.path(), {"rank", "pool"});
-            }),
-            directory.path() +
-                ": the model lacks the parameters classify: expected all but those of rank and "
-                "pool: the model has another configuration");
+  EXPECT_EQ(
+      InvalidArgumentText([&] {
+        network.Take(directory.path(), {"rank", "pool"});
+      }),
+      directory.path() +
+          ": the model lacks the parameters classify [4, 2]: expected all but those of rank and "
+          "pool: the model has another configuration, or other names; it has what becomes no "
+          "parameter: guess [4, 2]");
   EXPECT_EQ(network.Values("body"), body) << "nothing was taken";
 }
 
@@ -227,6 +239,124 @@ TEST(InitialWeights, OfAModelWithOtherParametersAreRefused) {
   executor.Run(startup);
   EXPECT_THAT(InvalidArgumentText([&] { TakeWeights(directory.path(), main, &executor.scope()); }),
               HasSubstr("the model has none of the parameters to train"));
+}
+
+TEST(InitialWeights, MayLackOthersOnlyIfThatIsAllowed) {
+  const TempDirectory directory;
+  Network(4, "guess", 1).Save(directory.path());
+  Network network(4, "classify", 2);
+  EXPECT_EQ(InvalidArgumentText([&] { network.Take(directory.path(), TakeWeightsOptions()); }),
+            directory.path() +
+                ": the model lacks the parameters classify [4, 2]: expected all: the model has "
+                "another configuration, or other names; it has what becomes no parameter: guess "
+                "[4, 2]");
+  EXPECT_EQ(InvalidArgumentText(
+                [&] { network.Take(directory.path(), TakeWeightsOptions{.allow_missing = true}); }),
+            directory.path() +
+                ": the model has what becomes no parameter: guess [4, 2]: expected parameters of "
+                "the program only");
+  const InitialWeights weights = network.Take(
+      directory.path(), TakeWeightsOptions{.allow_missing = true, .allow_unused = true});
+  EXPECT_THAT(weights.unused, ElementsAre(Pair("guess", ElementsAre(4, 2))));
+}
+
+TEST(InitialWeights, OfNewParametersMayHaveAnotherShape) {
+  const TempDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+  WriteSafetensors(path, {{"body", Tensor({3, 4}, DType::kFloat32)},
+                          {"head", Tensor({4, 1000}, DType::kFloat32)}});
+  Network network(4, "head", 2);
+  const std::vector<float> head = network.Values("head");
+  const InitialWeights weights = network.Take(path, TakeWeightsOptions{.new_parameters = {"head"}});
+  EXPECT_THAT(weights.missing, ElementsAre("head"));
+  EXPECT_THAT(weights.unused, IsEmpty());
+  EXPECT_EQ(network.Values("head"), head);
+  EXPECT_THAT(InvalidArgumentText([&] { network.Take(path, TakeWeightsOptions()); }),
+              HasSubstr("parameter \"head\" is float32[4, 1000], expected float32[4, 2]"));
+}
+
+TEST(InitialWeights, OfOtherNamesAreRenamedTransposedAndDropped) {
+  const TempDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+  const Tensor transposed =
+      Tensor::FromValues<float>({4, 3}, {1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12});
+  const Tensor head = Tensor::FromValues<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor count = Tensor::FromValues<int64_t>({}, {7});
+  WriteSafetensors(path, {{"net.body.weight", transposed}, {"head", head}, {"net.count", count}});
+  const std::vector<NameRule> rules = {
+      {.pattern = R"(net\.(.*))", .to = "$1"},
+      {.pattern = R"((body)\.weight)", .to = "$1", .change = NameChange::kTranspose},
+      {.pattern = "count", .change = NameChange::kDrop}};
+  Network network(4, "head", 2);
+  const InitialWeights weights = network.Take(path, TakeWeightsOptions{.rename = rules});
+  EXPECT_THAT(weights.taken, ElementsAre("body", "head"));
+  EXPECT_THAT(weights.dropped, ElementsAre("net.count"));
+  EXPECT_EQ(network.Values("body"), (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_EQ(network.Values("head"), head.ToVector<float>());
+
+  Network wider(5, "head", 2);
+  EXPECT_THAT(InvalidArgumentText([&] { wider.Take(path, TakeWeightsOptions{.rename = rules}); }),
+              HasSubstr("parameter \"body\" (tensor \"net.body.weight\", transposed) is "
+                        "float32[3, 4], expected float32[3, 5]"));
+}
+
+TEST(InitialWeights, OfDirectoriesAreRenamed) {
+  const TempDirectory directory;
+  const Network saved(4, "guess", 1);
+  saved.Save(directory.path());
+  Network network(4, "classify", 2);
+  const std::vector<NameRule> rules = {{.pattern = "guess", .to = "classify"}};
+  network.Take(directory.path(), TakeWeightsOptions{.rename = rules});
+  EXPECT_EQ(network.Values("classify"), saved.Values("guess"));
+}
+
+TEST(InitialWeights, OfTwoTensorsForOneParameterAreRefused) {
+  const TempDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+  const Tensor body({3, 4}, DType::kFloat32);
+  WriteSafetensors(path, {{"a", body}, {"body", body}});
+  Network network(4, "head", 2);
+  const std::vector<NameRule> rules = {{.pattern = "a", .to = "body"}};
+  EXPECT_EQ(InvalidArgumentText([&] { network.Take(path, TakeWeightsOptions{.rename = rules}); }),
+            path + ": the tensors \"a\" and \"body\" both become parameter \"body\"");
+}
+
+TEST(InitialWeights, OfTiedTensorsMustBeEqual) {
+  const TempDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const Tensor body = Tensor::FromValues<float>({3, 4}, values);
+  const TakeWeightsOptions options{
+      .allow_missing = true,
+      .rename = {{.pattern = "tied", .to = "body", .change = NameChange::kTie}}};
+  Network network(4, "head", 2);
+  WriteSafetensors(path, {{"tied", body}});
+  EXPECT_THAT(network.Take(path, options).taken, ElementsAre("body")) << "the only one";
+  WriteSafetensors(path, {{"tied", body}, {"body", body}});
+  EXPECT_THAT(network.Take(path, options).dropped, ElementsAre("tied"));
+  EXPECT_EQ(network.Values("body"), values);
+  WriteSafetensors(path, {{"tied", Tensor({3, 4}, DType::kFloat32)}, {"body", body}});
+  EXPECT_THAT(InvalidArgumentText([&] { network.Take(path, options); }),
+              HasSubstr(path + ": tensor \"tied\" differs from tensor \"body\""));
+}
+
+TEST(InitialWeights, AreWrittenUnderNamesOfOnesChoice) {
+  const TempDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+  const Network saved(4, "head", 1);
+  saved.Write(path, {{.pattern = "body", .to = "fc.weight", .change = NameChange::kTranspose},
+                     {.pattern = "head", .change = NameChange::kDrop}});
+  const TensorMap written = ReadSafetensors(path);
+  ASSERT_THAT(written, ElementsAre(Pair("fc.weight", testing::_)));
+  EXPECT_EQ(written.at("fc.weight").shape(), Shape({4, 3}));
+  Network network(4, "other", 2);
+  network.Take(path, TakeWeightsOptions{.new_parameters = {"other"},
+                                        .rename = {{.pattern = R"(fc\.weight)",
+                                                    .to = "body",
+                                                    .change = NameChange::kTranspose}}});
+  EXPECT_EQ(network.Values("body"), saved.Values("body"));
+  EXPECT_THAT(InvalidArgumentText([&] { saved.Write(path, {{.pattern = ".*", .to = "one"}}); }),
+              HasSubstr("two parameters become tensor \"one\""));
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ TEST(ErnieOptions, JsonGivesThemBack) {
   options.act = "relu";
   options.dropout = 0.25f;
   options.tasks = 3;
+  options.layer_norm_eps = 1e-12f;
   EXPECT_EQ(ErnieOptionsFromJson(ErnieOptionsToJson(options)), options);
 }
 
@@ -84,9 +85,14 @@ TEST(ErnieOptions, JsonSurvivesMutations) {
 
 TEST(ErnieOptions, EachKeyHasItsValue) {
   const std::map<std::string, std::string> values = ErnieOptionsByKey(Valid());
-  EXPECT_EQ(values.size(), 12u);
+  EXPECT_EQ(values.size(), 13u);
   EXPECT_EQ(values.at("hidden_size"), "128");
   EXPECT_EQ(values.at("hidden_act"), "\"gelu\"");
+}
+
+TEST(ErnieOptions, EarlierVersionsComputedWithTheDefaults) {
+  const std::map<std::string, std::string> values = ErnieOptionsByKey(ErnieOptions());
+  for (const auto& [key, value] : EarlierErnieOptions()) EXPECT_EQ(values.at(key), value);
 }
 
 TEST(ErnieOptions, TheDataDecideWhatNothingElseDoes) {
@@ -129,11 +135,15 @@ TEST(ErnieOptions, OutOfRangeIsAnErrorThatNamesTheOption) {
               HasSubstr("max_position_embeddings = 1099511627776, expected at most 2147483647"));
   EXPECT_THAT(error([](auto* o) { o->heads = 3; }),
               HasSubstr("hidden_size = 128: expected a multiple of the 3 heads"));
-  EXPECT_THAT(error([](auto* o) { o->act = "selu"; }), HasSubstr("expected gelu or relu"));
+  EXPECT_THAT(error([](auto* o) { o->act = "selu"; }),
+              HasSubstr("expected gelu, gelu_new or relu"));
   EXPECT_THAT(error([](auto* o) { o->dropout = 1; }), HasSubstr("hidden_dropout_prob = 1"));
   EXPECT_THAT(error([](auto* o) { o->initializer_range = 0; }), HasSubstr("initializer_range"));
   EXPECT_THAT(error([](auto* o) { o->initializer_range = INFINITY; }),
               HasSubstr("initializer_range = inf"));
+  EXPECT_THAT(error([](auto* o) { o->layer_norm_eps = 0; }), HasSubstr("layer_norm_eps = 0"));
+  EXPECT_THAT(error([](auto* o) { o->layer_norm_eps = 0.01f; }),
+              HasSubstr("layer_norm_eps = 0.01: expected a number in (0, 0.001]"));
   EXPECT_THAT(error([](auto* o) { o->dtype = DType::kInt64; }),
               HasSubstr("dtype int64: expected float32 or float64"));
   CheckErnieOptions(Valid());

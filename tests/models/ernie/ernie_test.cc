@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,37 @@ TEST(Ernie, TaskEmbeddingsAreOneMoreParameter) {
 }
 
 // What padding holds changes no score: the tokens don't see it.
+// The values that an attribute has in the forward ops of a type.
+template <typename T>
+std::set<T> AttributesOf(const Program& program, const std::string& type, const char* name) {
+  std::set<T> values;
+  for (const auto& op : program.root()->ops()) {
+    if (op->type == type) values.insert(op->Attr<T>(name, T()));
+  }
+  return values;
+}
+
+TEST(Ernie, EveryLayerNormAddsTheOptionsEpsilon) {
+  ErnieOptions options = SmallOptions();
+  const auto epsilons = [&] {
+    return AttributesOf<float>(*PretrainingOf(options, AdamOptions()).main, "layer_norm",
+                               "epsilon");
+  };
+  EXPECT_THAT(epsilons(), ElementsAre(1e-5f)) << "as in ERNIE 1.0, and in earlier versions";
+  options.layer_norm_eps = 1e-12f;
+  EXPECT_THAT(epsilons(), ElementsAre(1e-12f));
+}
+
+TEST(Ernie, GeluNewIsTheApproximation) {
+  ErnieOptions options = SmallOptions();
+  const auto approximate = [&] {
+    return AttributesOf<bool>(*PretrainingOf(options, AdamOptions()).test, "gelu", "approximate");
+  };
+  EXPECT_THAT(approximate(), ElementsAre(false));
+  options.act = "gelu_new";
+  EXPECT_THAT(approximate(), ElementsAre(true));
+}
+
 TEST(Ernie, PaddingIsNotSeen) {
   const training::TrainingProgram program = SmallPretraining();
   Executor executor;
