@@ -49,6 +49,9 @@ void CheckBoxesAndScores(const OpContext& context) {
             StrCat(type, ": dim 1 of BBoxes and the last one of Scores"));
 }
 
+// Images without boxes take time and memory, too.
+constexpr int64_t kMostImages = int64_t{1} << 20;
+
 // Throws Error unless it is known which boxes are of which image, and LoDs can say so of the
 // output.
 void CheckImages(const OpContext& context) {
@@ -58,6 +61,8 @@ void CheckImages(const OpContext& context) {
                   ": Scores of shape ", scores,
                   " has no images, of which no LoD can tell; expected "
                   "at least one");
+    SKIFF_ENFORCE(scores[0] <= kMostImages, kInvalidArgument, context.op().type,
+                  ": Scores of shape ", scores, ", expected at most ", kMostImages, " images");
     return;
   }
   if (!HasCounts(context) || !context.HasInput("RoisNum")) {

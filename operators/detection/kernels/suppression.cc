@@ -91,6 +91,8 @@ template <typename T>
 std::vector<Detection> DetectionsOf(const Candidates<T>& image,
                                     const SuppressionSettings& settings) {
   std::vector<Detection> all;
+  // There may be any number of classes then.
+  if (image.count == 0) return all;
   for (int64_t label = 0; label < image.classes; ++label) {
     if (label == settings.background_label) continue;
     std::vector<Detection> kept = SuppressedClass(image, label, settings);
