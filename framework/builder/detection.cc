@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "framework/builder/layer_call.h"
 #include "framework/ir/program.h"
@@ -31,7 +32,9 @@ PriorBoxes PriorBox(const Variable& x, const Variable& images, const PriorBoxOpt
   op.SetInput("Input", {call.CheckedName(x)}).SetInput("Image", {call.CheckedName(images)});
   call.Enforce(!options.min_sizes.empty(), "min_sizes has no size, expected at least one");
   op.SetAttr("min_sizes", options.min_sizes).SetAttr("max_sizes", options.max_sizes);
-  op.SetAttr("aspect_ratios", options.aspect_ratios).SetAttr("variances", options.variances);
+  op.SetAttr("aspect_ratios", options.aspect_ratios);
+  const std::vector<float> usual = {0.1f, 0.1f, 0.2f, 0.2f};
+  op.SetAttr("variances", options.variances.empty() ? usual : options.variances);
   op.SetAttr("flip", options.flip).SetAttr("clip", options.clip);
   op.SetAttr("step_w", options.step_width).SetAttr("step_h", options.step_height);
   op.SetAttr("offset", options.offset);

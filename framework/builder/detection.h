@@ -44,10 +44,10 @@ struct PriorBoxOptions {
   std::vector<float> min_sizes = {};      // in pixels of the image; must be set
   std::vector<float> max_sizes = {};      // a greater size for each, or none
   std::vector<float> aspect_ratios = {};  // width / height, besides 1
-  std::vector<float> variances = {0.1f, 0.1f, 0.2f, 0.2f};
-  bool flip = false;     // the inverses of aspect_ratios, too
-  bool clip = false;     // moves corners into the image
-  float step_width = 0;  // of a cell, in pixels; 0: the image's width / the map's
+  std::vector<float> variances = {};      // of each box, four; empty: 0.1, 0.1, 0.2, 0.2
+  bool flip = false;                      // the inverses of aspect_ratios, too
+  bool clip = false;                      // moves corners into the image
+  float step_width = 0;                   // of a cell, in pixels; 0: the image's width / the map's
   float step_height = 0;
   float offset = 0.5f;                       // of a cell's center, in cells
   bool min_max_aspect_ratios_order = false;  // the box of a maximum size is the second one

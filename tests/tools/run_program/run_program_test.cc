@@ -620,8 +620,13 @@ void ExpectDetectionsOfPaddlePaddle(const std::string& name) {
     ASSERT_EQ(found.at(fetched).shape(), tensor.shape());
     ASSERT_EQ(found.at(fetched).dtype(), tensor.dtype());
     EXPECT_EQ(found.at(fetched).lod(), tensor.lod());
-    EXPECT_THAT(found.at(fetched).ToVector<double>(),
-                ::testing::Pointwise(::testing::DoubleNear(1e-3), tensor.ToVector<double>()));
+    if (tensor.dtype() == DType::kInt32) {
+      EXPECT_THAT(found.at(fetched).values<int32_t>(),
+                  ::testing::ElementsAreArray(tensor.values<int32_t>()));
+    } else {
+      EXPECT_THAT(found.at(fetched).values<float>(),
+                  ::testing::Pointwise(::testing::FloatNear(1e-3f), tensor.values<float>()));
+    }
   }
 }
 
