@@ -1,5 +1,6 @@
 #include "operators/detection/kernels/multiclass_nms.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -215,9 +216,9 @@ class MulticlassNmsKernel final : public Kernel {
     T* const to = out.data<T>();
     ForEachDetection(images, kept, [&](size_t i, const Candidates<T>& image, const Detection& of) {
       T* row = to + static_cast<int64_t>(i) * kDetectionSize;
-      row[0] = static_cast<T>(of.label);
-      row[1] = image.score(of.label, of.candidate);
-      SetBox(image.box(of.label, of.candidate), row + 2, 0);
+      row[0] = static_cast<T>(static_cast<WideType<T>>(of.label));
+      row[1] = *image.score_at(of.label, of.candidate);
+      std::copy_n(image.box_at(of.label, of.candidate), kBoxSize, row + 2);
     });
     Give(run, std::move(out), kept, out_);
   }
@@ -225,7 +226,7 @@ class MulticlassNmsKernel final : public Kernel {
   // The op of the first form never gives an empty tensor.
   static Tensor NothingFound() {
     Tensor nothing(Shape{1, 1}, kDTypeOf<T>);
-    *nothing.data<T>() = T(-1);
+    *nothing.data<T>() = static_cast<T>(WideType<T>(-1));
     nothing.set_lod({{0, 1}});
     return nothing;
   }
@@ -342,7 +343,7 @@ void RegisterMulticlassNmsForm(OpRegistry& registry, const MulticlassNmsForm& fo
   def.kernel_dtype_slot = "Scores";
   def.data_dependent_shape = true;
   registry.Add(std::move(def));
-  registry.AddCpuKernels<float, double>(
+  registry.AddCpuKernels<Float16, BFloat16, float, double>(
       form.type, []<typename T>(PrepareContext& context) -> std::unique_ptr<Kernel> {
         return std::make_unique<MulticlassNmsKernel<T>>(context);
       });

@@ -44,7 +44,7 @@ std::vector<Detection> BestOf(const Candidates<T>& image, int64_t label,
                               const SuppressionSettings& settings) {
   std::vector<Detection> best;
   for (int64_t i = 0; i < image.count; ++i) {
-    if (image.score(label, i) > static_cast<T>(settings.score_threshold))
+    if (image.score(label, i) > static_cast<WideType<T>>(settings.score_threshold))
       best.push_back({label, i});
   }
   SortByScore(image, best);
@@ -55,18 +55,20 @@ std::vector<Detection> BestOf(const Candidates<T>& image, int64_t label,
 template <typename T>
 std::vector<Detection> SuppressedClass(const Candidates<T>& image, int64_t label,
                                        const SuppressionSettings& settings) {
-  const T offset = PixelOffset<T>(settings.normalized);
-  T threshold = static_cast<T>(settings.nms_threshold);
+  using Wide = WideType<T>;
+  const Wide offset = PixelOffset<Wide>(settings.normalized);
+  Wide threshold = static_cast<Wide>(settings.nms_threshold);
   std::vector<Detection> kept;
   for (const Detection& next : BestOf(image, label, settings)) {
-    const Box<T> box = image.box(label, next.candidate);
+    const Box<Wide> box = image.box(label, next.candidate);
     // An overlap of NaN is none that may stay.
     const bool stays = std::ranges::all_of(kept, [&](const Detection& other) {
       return OverlapOf(box, image.box(label, other.candidate), offset) <= threshold;
     });
     if (!stays) continue;
     kept.push_back(next);
-    if (settings.nms_eta < 1 && threshold > T(0.5)) threshold *= static_cast<T>(settings.nms_eta);
+    if (settings.nms_eta < 1 && threshold > Wide(0.5))
+      threshold *= static_cast<Wide>(settings.nms_eta);
   }
   return kept;
 }
@@ -107,6 +109,10 @@ std::vector<Detection> DetectionsOf(const Candidates<T>& image,
   return all;
 }
 
+template std::vector<Detection> DetectionsOf(const Candidates<Float16>&,
+                                             const SuppressionSettings&);
+template std::vector<Detection> DetectionsOf(const Candidates<BFloat16>&,
+                                             const SuppressionSettings&);
 template std::vector<Detection> DetectionsOf(const Candidates<float>&, const SuppressionSettings&);
 template std::vector<Detection> DetectionsOf(const Candidates<double>&, const SuppressionSettings&);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/op/op_context.h"
+#include "operators/common/half.h"
 #include "operators/detection/kernels/boxes.h"
 
 namespace skiff {
@@ -25,14 +26,23 @@ SuppressionSettings SuppressionSettingsOf(const OpContext& context);
 // The candidates of an image.
 template <typename T>
 struct Candidates {
-  T score(int64_t label, int64_t i) const {
-    return scores[boxes_of_class ? i * classes + label : label * count + i];
+  const T* score_at(int64_t label, int64_t i) const {
+    return scores + (boxes_of_class ? i * classes + label : label * count + i);
+  }
+  WideType<T> score(int64_t label, int64_t i) const {
+    return static_cast<WideType<T>>(*score_at(label, i));
   }
   // The position of a candidate's box in `boxes`.
   int64_t position(int64_t label, int64_t i) const {
     return boxes_of_class ? i * classes + label : i;
   }
-  Box<T> box(int64_t label, int64_t i) const { return BoxAt(boxes, position(label, i)); }
+  const T* box_at(int64_t label, int64_t i) const { return boxes + position(label, i) * kBoxSize; }
+  Box<WideType<T>> box(int64_t label, int64_t i) const {
+    const T* of = box_at(label, i);
+    using Wide = WideType<T>;
+    return {static_cast<Wide>(of[0]), static_cast<Wide>(of[1]), static_cast<Wide>(of[2]),
+            static_cast<Wide>(of[3])};
+  }
 
   int64_t count = 0;
   int64_t classes = 0;
