@@ -36,6 +36,7 @@ Shape PooledShape(const OpContext& context, const RoiSettings& settings) {
 }
 
 void Infer(OpContext& context) {
+  CheckBoxes(context, "ROIs", 2, "X");
   context.SetOutput("Out", PooledShape(context, ParseRoiSettings(context)),
                     context.Input("X").dtype);
 }
@@ -224,7 +225,8 @@ RoiSettings ParseRoiSettings(const OpContext& context) {
   SKIFF_ENFORCE(x.shape.rank() == 4 && x.shape[2] != 0 && x.shape[3] != 0, kInvalidArgument,
                 context.op().type, ": X of shape ", x.shape,
                 ", expected [N, C, H, W] with at least one pixel");
-  CheckBoxes(context, "ROIs", 2, "X");
+  // Not of the dtype of X, which the gradient op, where it is widened, sees as it was.
+  CheckBoxes(context, "ROIs", 2, "ROIs");
   CheckImagesOfRois(context, x.shape[0]);
   return {.images = x.shape[0],
           .channels = x.shape[1],
