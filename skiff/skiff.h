@@ -16,6 +16,7 @@
 #include "framework/builder/control.h"
 #include "framework/builder/control_flow.h"
 #include "framework/builder/data.h"
+#include "framework/builder/detection.h"
 #include "framework/builder/dynamic_rnn.h"
 #include "framework/builder/einsum.h"
 #include "framework/builder/elementwise.h"

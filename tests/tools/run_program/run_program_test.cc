@@ -599,6 +599,44 @@ TEST(ProgramOfPaddlePaddle, FindsTheHypothesesOfPaddlePaddle) {
   }
 }
 
+// Runs a program of detections and compares what it makes with what PaddlePaddle has found.
+void ExpectDetectionsOfPaddlePaddle(const std::string& name) {
+  SCOPED_TRACE(name);
+  const std::string folder = "tests/tools/run_program/" + name + "/";
+  const TensorMap expected = ReadNpz(folder + "found.npz");
+  ASSERT_GT(expected.at("detections").element_count(), 0);
+  const TempDirectory out;
+  RunProgramOptions options = {.program = folder + "main.pb",
+                               .startup = "",
+                               .params = folder + "params.npz",
+                               .feed = folder + "feed.npz",
+                               .save_params = "",
+                               .out = out / "out.npz"};
+  for (const auto& [fetched, tensor] : expected) options.fetch.push_back(fetched);
+  RunProgramFile(options);
+  const TensorMap found = ReadNpz(options.out);
+  for (const auto& [fetched, tensor] : expected) {
+    SCOPED_TRACE(fetched);
+    ASSERT_EQ(found.at(fetched).shape(), tensor.shape());
+    ASSERT_EQ(found.at(fetched).dtype(), tensor.dtype());
+    EXPECT_EQ(found.at(fetched).lod(), tensor.lod());
+    if (tensor.dtype() == DType::kInt32) {
+      EXPECT_THAT(found.at(fetched).values<int32_t>(),
+                  ::testing::ElementsAreArray(tensor.values<int32_t>()));
+    } else {
+      EXPECT_THAT(found.at(fetched).values<float>(),
+                  ::testing::Pointwise(::testing::FloatNear(1e-3f), tensor.values<float>()));
+    }
+  }
+}
+
+// tests/oracle/write_detectors.py wrote them: two heads of YOLOv3 (yolo_box, multiclass_nms3), and
+// an SSD in the dialect of Fluid 1.6 (prior_box, box_coder, multiclass_nms).
+TEST(ProgramOfPaddlePaddle, DetectsWhatPaddlePaddleDetects) {
+  ExpectDetectionsOfPaddlePaddle("paddle_yolo");
+  ExpectDetectionsOfPaddlePaddle("paddle_ssd");
+}
+
 // tests/oracle/write_old_dialects.py wrote them: lookup_table on columns of ids, sequence_conv,
 // sequence_pool, mul, cross_entropy2; means of shape [1]; in 1.6, adam without Beta1PowOut.
 TEST(ProgramOfPaddlePaddle, MayBeInTheDialectOfAnOldVersion) {
