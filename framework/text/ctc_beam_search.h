@@ -26,11 +26,12 @@ struct CtcLabelling {
 // of 0. Without steps, the only labelling has no labels and the score 0.
 //
 // A path has a class at each step; its labels are what remains when repeated classes are merged and
-// blanks are dropped. The search keeps prefixes of labellings, and for each the probabilities of
-// its paths that end with a blank and of those that don't. So it adds up the paths of a labelling,
-// which the most probable path alone (layers::CtcGreedyDecoder) doesn't. If the beam holds all
-// prefixes, the labellings and scores are exact; a prefix that was dropped loses its paths. It
-// computes in float64, in logarithms, and takes time for steps * beam_width * classes.
+// blanks are dropped. The search keeps prefixes of labellings, and for each
+// the probability of its paths that end with a blank, and of its other paths. So it adds up the
+// paths of a labelling, which the most probable path alone (layers::CtcGreedyDecoder) doesn't. If
+// the beam holds all prefixes, the labellings and scores are exact; a prefix that was dropped loses
+// its paths. It computes in float64, in logarithms, and takes time for steps * beam_width *
+// classes.
 //
 // Throws an Error: kInvalidArgument for beam_width or best below 1, a blank outside [0, classes), a
 // number of logits that isn't a multiple of `classes`, and, naming step and class, for a logit that

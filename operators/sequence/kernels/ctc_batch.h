@@ -13,8 +13,8 @@
 
 namespace skiff {
 
-// The sequences of a run, ragged or padded. Positions of what is refused count the elements of
-// LogitsLength, then those of LabelLength, then those of Label.
+// The sequences of a run, ragged or padded. Positions of refused
+// elements count the elements of LogitsLength first, then of LabelLength, then of Label.
 template <typename T>
 struct CtcBatch {
   // The rows of a padded sequence: its first one, and as many as its length says. Calls

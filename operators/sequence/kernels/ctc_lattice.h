@@ -7,11 +7,11 @@
 // the last two.
 //
 //   forward[t, s]  = the logarithm of the probability of all beginnings of paths that are in state
-//                    s at step t, with that of step t
-//   backward[t, s] = the same of all ends of such paths, without that of step t
-//   exp(forward + backward - log P) = the share of the paths that are in state s at step t
+//                    s at step t, with step t
+//   backward[t, s] = the logarithm of the probability of all ends of such paths, without step t
 //
-// P is the sum over all paths. Source: A. Graves et al., "Connectionist temporal classification:
+// With P, the sum over all paths, exp(forward + backward - log P) is the share of the paths that
+// are in state s at step t. Source: A. Graves et al., "Connectionist temporal classification:
 // labelling unsegmented sequence data with recurrent neural networks", ICML 2006. Everything is
 // float64 and a logarithm, so long sequences neither underflow nor lose precision.
 #pragma once
