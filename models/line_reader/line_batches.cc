@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/base/element_count.h"
 #include "framework/base/error.h"
 
 namespace skiff::models {

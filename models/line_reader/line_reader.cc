@@ -81,11 +81,19 @@ Variable Distances(const Variable& logits, const Labels& labels) {
       .distance;
 }
 
-training::Metric ErrorRateOf(const Variable& distances, const Labels& labels) {
-  return {.name = "character_error_rate",
-          .percent = true,
-          .streaming = std::make_shared<ErrorRate>(),
-          .streamed = {distances.name(), labels.length.name()}};
+// Appends the distances to the test program alone: ids that depend on data would cut a training
+// step into parts. Comes after AddOptimization, which may replace the test program.
+void AddErrorRate(const Variable& logits, const Labels& labels,
+                  training::TrainingProgram* program) {
+  const ProgramGuard guard(program->test.get(), program->startup.get());
+  const auto in_test = [&](const Variable& x) { return Variable(program->test->root(), x.name()); };
+  const Variable distances = Distances(
+      in_test(logits), {in_test(labels.steps), in_test(labels.label), in_test(labels.length)});
+  program->metrics = {{.name = "character_error_rate",
+                       .percent = true,
+                       .streaming = std::make_shared<ErrorRate>(),
+                       .streamed = {distances.name(), labels.length.name()}}};
+  program->decisive_metric = "character_error_rate";
 }
 
 }  // namespace
@@ -115,15 +123,12 @@ training::TrainingProgram BuildLineReader(const LineReaderOptions& options,
   const Inputs inputs = MakeInputs();
   const Variable logits = LineReader(inputs.images, inputs.labels.steps, options);
   const Variable loss = MeanLoss(logits, inputs.labels);
-  // Behind the loss, and so in no training step: only evaluations fetch it.
-  const Variable distances = Distances(logits, inputs.labels);
   program.loss = loss.name();
-  program.metrics = {ErrorRateOf(distances, inputs.labels)};
-  program.decisive_metric = "character_error_rate";
   program.model_inputs = {inputs.images.name(), inputs.labels.steps.name()};
   program.model_outputs = {logits.name()};
   program.test = program.main->CloneForTest();
   AddOptimization(loss, optimization, &program);
+  AddErrorRate(logits, inputs.labels, &program);
   return program;
 }
 

@@ -599,6 +599,36 @@ TEST(ProgramOfPaddlePaddle, FindsTheHypothesesOfPaddlePaddle) {
   }
 }
 
+// tests/oracle/write_ctc_programs.py wrote them. One is the CRNN-CTC of Fluid 1.x, ragged from
+// im2sequence on, with ctc_align and edit_distance between the forward ops and the backward ops;
+// the other one is a head of PaddleOCR, padded with lengths.
+TEST(ProgramOfPaddlePaddle, ReadsTextAsPaddlePaddleDoes) {
+  for (const char* name : {"paddle_crnn", "paddle_text_head"}) {
+    SCOPED_TRACE(name);
+    ExpectLossesOfPaddlePaddle(name, "main.pb");
+    const std::string folder = StrCat("tests/tools/run_program/", name, "/");
+    const TensorMap expected = ReadNpz(folder + "found.npz");
+    std::vector<std::string> names;
+    for (const auto& [fetched, tensor] : expected) names.push_back(fetched);
+    const TempDirectory out;
+    RunProgramFile({.program = folder + "main.pb",
+                    .startup = "",
+                    .params = folder + "params.npz",
+                    .feed = folder + "feed.npz",
+                    .fetch = names,
+                    .save_params = "",
+                    .out = out / "out.npz"});
+    const TensorMap found = ReadNpz(out / "out.npz");
+    for (const auto& [fetched, tensor] : expected) {
+      SCOPED_TRACE(fetched);
+      EXPECT_EQ(found.at(fetched).shape(), tensor.shape());
+      EXPECT_EQ(found.at(fetched).lod(), tensor.lod());
+      EXPECT_THAT(found.at(fetched).ToVector<double>(),
+                  ::testing::Pointwise(::testing::DoubleNear(1e-5), tensor.ToVector<double>()));
+    }
+  }
+}
+
 // tests/oracle/write_old_dialects.py wrote them: lookup_table on columns of ids, sequence_conv,
 // sequence_pool, mul, cross_entropy2; means of shape [1]; in 1.6, adam without Beta1PowOut.
 TEST(ProgramOfPaddlePaddle, MayBeInTheDialectOfAnOldVersion) {
