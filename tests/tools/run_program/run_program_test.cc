@@ -599,6 +599,10 @@ TEST(ProgramOfPaddlePaddle, FindsTheHypothesesOfPaddlePaddle) {
   }
 }
 
+std::vector<double> AsDoubles(const Tensor& tensor) {
+  return harness::Cast(tensor, DType::kFloat64).ToVector<double>();
+}
+
 // tests/oracle/write_ctc_programs.py wrote them. One is the CRNN-CTC of Fluid 1.x, ragged from
 // im2sequence on, with ctc_align and edit_distance between the forward ops and the backward ops;
 // the other one is a head of PaddleOCR, padded with lengths.
@@ -623,8 +627,8 @@ TEST(ProgramOfPaddlePaddle, ReadsTextAsPaddlePaddleDoes) {
       SCOPED_TRACE(fetched);
       EXPECT_EQ(found.at(fetched).shape(), tensor.shape());
       EXPECT_EQ(found.at(fetched).lod(), tensor.lod());
-      EXPECT_THAT(found.at(fetched).ToVector<double>(),
-                  ::testing::Pointwise(::testing::DoubleNear(1e-5), tensor.ToVector<double>()));
+      EXPECT_THAT(AsDoubles(found.at(fetched)),
+                  ::testing::Pointwise(::testing::DoubleNear(1e-5), AsDoubles(tensor)));
     }
   }
 }
