@@ -40,8 +40,8 @@ FeedList Feeds(const LineData& data, int64_t epoch) {
 TEST(LineReader, HasTheParametersOfItsLayers) {
   const training::TrainingProgram program = BuildLineReader({.characters = 37}, {}, 1);
   int64_t parameters = 0;
-  for (const auto& [name, var] : program.main->root()->vars) {
-    if (var.is_parameter) parameters += Shape(var.dims).element_count();
+  for (const auto& var : program.main->root()->vars()) {
+    if (var->is_parameter) parameters += Shape(var->dims).element_count();
   }
   const int64_t convolutions = 9 * (1 * 16 + 16 * 32 + 32 * 48) + 2 * (16 + 32 + 48);
   const int64_t lstm = 2 * (4 * 64 * (96 + 64) + 2 * 4 * 64);
