@@ -114,28 +114,25 @@ void AlignPadded(const PathLabels<T>& labels, int64_t count, const PaddedPaths<T
 template <typename T>
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   const PathLabels<T> labels{context.IntAttr("blank"), context.Attr<bool>("merge_repeated")};
-  return MakeRowsKernel([labels, padding = static_cast<T>(context.IntAttr("padding_value")),
-                         input = In<>(context, "Input"), length = In<T>(context, "InputLength"),
-                         output = Out<>(context, "Output"),
-                         output_length = Out<>(context, "OutputLength")](const KernelContext& run) {
-    const Tensor& paths = input.tensor(run);
-    if (!length.is_there()) {
-      output.tensor(run) = AlignRagged(labels, paths);
-      return;
-    }
-    const Shape& shape = paths.shape();
-    Tensor padded(shape, kDTypeOf<T>);
-    Tensor lengths({shape[0], 1}, kDTypeOf<T>);
-    AlignPadded(labels, shape[0],
-                PaddedPaths<T>{.input = paths.data<T>(),
-                               .lengths = length(run),
-                               .steps = shape[1],
-                               .padding = padding,
-                               .output = padded.data<T>(),
-                               .output_lengths = lengths.data<T>()});
-    output.tensor(run) = std::move(padded);
-    if (output_length.is_there()) output_length.tensor(run) = std::move(lengths);
-  });
+  return MakeRowsKernel(
+      [labels, padding = static_cast<T>(context.IntAttr("padding_value")),
+       input = In<>(context, "Input"), length = In<T>(context, "InputLength"),
+       output = Out<>(context, "Output"),
+       output_length = Out<T>(context, "OutputLength")](const KernelContext& run) {
+        const Tensor& paths = input.tensor(run);
+        if (!length.is_there()) {
+          output.tensor(run) = AlignRagged(labels, paths);
+          return;
+        }
+        const Shape& shape = paths.shape();
+        AlignPadded(labels, shape[0],
+                    PaddedPaths<T>{.input = paths.data<T>(),
+                                   .lengths = length(run),
+                                   .steps = shape[1],
+                                   .padding = padding,
+                                   .output = output.as<T>(run),
+                                   .output_lengths = output_length(run)});
+      });
 }
 
 }  // namespace

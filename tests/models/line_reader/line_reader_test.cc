@@ -43,7 +43,8 @@ TEST(LineReader, HasTheParametersOfItsLayers) {
   for (const auto& var : program.main->root()->vars()) {
     if (var->is_parameter) parameters += Shape(var->dims).element_count();
   }
-  const int64_t convolutions = 9 * (1 * 16 + 16 * 32 + 32 * 48) + 2 * (16 + 32 + 48);
+  // Batch norm has scale, shift and two moving statistics.
+  const int64_t convolutions = 9 * (1 * 16 + 16 * 32 + 32 * 48) + 4 * (16 + 32 + 48);
   const int64_t lstm = 2 * (4 * 64 * (96 + 64) + 2 * 4 * 64);
   EXPECT_EQ(parameters, convolutions + lstm + 129 * 38);
 }
@@ -67,9 +68,17 @@ TEST(LineReader, LinesOfOneBatchDoNotMix) {
   executor.Run(*program.startup);
   const auto logits = [&](const std::vector<LineImage>& images) {
     const PaddedImages padded = Padded(images);
+    const int64_t count = std::ssize(images);
+    const auto zeros = [&](const Shape& shape) {
+      return Tensor::FromValues<int64_t>(
+          shape, std::vector<int64_t>(static_cast<size_t>(shape.element_count()), 0));
+    };
     return executor
         .Run(*program.test,
-             {{LineBatches::kImage, padded.images}, {LineBatches::kSteps, padded.steps}},
+             {{LineBatches::kImage, padded.images},
+              {LineBatches::kSteps, padded.steps},
+              {LineBatches::kLabel, zeros({count, 8})},
+              {LineBatches::kLabelLength, zeros({count})}},
              {program.model_outputs[0]})[0]
         .ToVector<float>();
   };
