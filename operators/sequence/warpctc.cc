@@ -7,9 +7,11 @@
 // ragged, or padded with lengths: Logits [steps, sequences, classes], Label [sequences, labels]. A
 // sequence that no path of its length can have (more labels than steps, no room for a blank between
 // equal labels) has the loss 0 and no gradient, as in Fluid and in PyTorch with zero_infinity. So
-// has a sequence without steps and labels. A sequence whose paths all have the probability 0, which
-// takes logits of minus infinity, has an infinite loss and no gradient.
-// Source: Fluid's warpctc (A. Graves et al., ICML 2006), which doesn't check labels.
+// has a sequence without steps and labels, whose loss is infinite in Fluid. A sequence whose paths
+// all have the probability 0, which takes logits of minus infinity, has an infinite loss and no
+// gradient.
+// Source: Fluid's warpctc (A. Graves et al., ICML 2006), which takes int32 labels and
+// doesn't check them.
 //
 // WarpCTCGrad[t, i, c] = softmax(Logits[t])[c] - the share of paths with class c at step t; 0 for
 // padding. Gradient: Logits@GRAD = WarpCTCGrad * Loss@GRAD[i], with norm_by_times divided by the

@@ -198,7 +198,7 @@ Arrays RaggedCtc(Array logits, const std::vector<int64_t>& steps, Array label,
 OpCase LongWarpctcCase() {
   OpCase made = WarpctcCase("long_with_large_logits",
                             RaggedCtc(Uniform({1200, 5}, 11, -60, 60), {1000, 200},
-                                      Integers({40, 1}, 12, 1, 5), {30, 10}),
+                                      Integers({40, 1}, 12, 1, 5, DType::kInt32), {30, 10}),
                             0, /*is_long=*/true);
   // Finite differences of 6000 numbers take too long.
   made.gradients.clear();
