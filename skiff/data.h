@@ -1,9 +1,10 @@
-// The public C++ API for text: vocabularies, tokenizers, masking, and readers of text. Programs
-// that include it link libskiff_data beside libskiff.
+// The public C++ API for text: vocabularies, tokenizers, masking, readers of text, and the search
+// for the text that a network reads. Programs that include it link libskiff_data beside libskiff.
 #pragma once
 
 #include "framework/text/basic_tokenizer.h"
 #include "framework/text/classification_source.h"
+#include "framework/text/ctc_beam_search.h"
 #include "framework/text/document_instances.h"
 #include "framework/text/documents.h"
 #include "framework/text/hold_back.h"

@@ -165,4 +165,16 @@ Variable LabelSmooth(const Variable& label, const LabelSmoothOptions& options, S
   return call.AppendFor(std::move(op));
 }
 
+Variable WarpCtc(const Variable& logits, const Variable& label, const WarpCtcOptions& options,
+                 Site site) {
+  const LayerCall call("warpctc", "", site);
+  Op op("warpctc");
+  op.SetInput("Logits", {call.CheckedName(logits)}).SetInput("Label", {call.CheckedName(label)});
+  SetIfDefined(call, "LogitsLength", options.logits_length, &op);
+  SetIfDefined(call, "LabelLength", options.label_length, &op);
+  op.SetAttr("blank", options.blank).SetAttr("norm_by_times", options.norm_by_times);
+  op.SetOutput("WarpCTCGrad", {call.NewSavedOutput()});
+  return call.AppendFor(std::move(op), "Loss");
+}
+
 }  // namespace skiff::layers

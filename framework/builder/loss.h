@@ -122,4 +122,22 @@ struct LabelSmoothOptions {
 Variable LabelSmooth(const Variable& label, const LabelSmoothOptions& options = {},
                      Site site = Site::current());
 
+struct WarpCtcOptions {
+  int64_t blank = 0;           // the class that is no label
+  bool norm_by_times = false;  // divides a sequence's gradient, not its loss, by its steps
+  // Of padded sequences, [sequences], int64: the steps and the labels of each. Both or none.
+  Variable logits_length = {};
+  Variable label_length = {};
+};
+// Connectionist temporal classification: [sequences, 1], -log of the probability that the steps of
+// a sequence have its labels, where a softmax of `logits` gives the probabilities of the classes at
+// each step. Repeated classes count once, and blanks not at all; so equal labels in a row need a
+// blank between them. Logits and label are ragged, [rows, classes] and [rows, 1]; or, with lengths,
+// logits are [steps, sequences, classes] and label is [sequences, labels]. Labels are int32 or
+// int64. A sequence that is too short for its labels has the loss 0 and no gradient. A label
+// outside [0, classes), or equal to blank, and a length that doesn't fit are Errors (kOutOfRange)
+// of the run. Source: A. Graves et al., "Connectionist temporal classification", ICML 2006.
+Variable WarpCtc(const Variable& logits, const Variable& label, const WarpCtcOptions& options = {},
+                 Site site = Site::current());
+
 }  // namespace skiff::layers

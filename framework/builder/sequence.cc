@@ -182,6 +182,26 @@ Variable SequenceScatter(const Variable& x, const Variable& ids, const Variable&
   return call.AppendFor(std::move(op));
 }
 
+CtcLabels CtcGreedyDecoder(const Variable& x, int64_t blank, const CtcGreedyDecoderOptions& options,
+                           Site site) {
+  const LayerCall call("ctc_greedy_decoder", "", site);
+  const bool is_padded = options.input_length.defined();
+  call.CheckedName(x);
+  call.Enforce(std::ssize(x.dims()) == (is_padded ? 3 : 2), "input \"", x.name(),
+               "\" has the shape ", Shape(x.dims()), ", expected ",
+               is_padded ? "[sequences, steps, classes] with input_length" : "[rows, classes]");
+  const Variable best = TopK(x, 1, site).indices;
+  Op op("ctc_align");
+  op.SetInput("Input", {is_padded ? Squeeze(best, {2}, site).name() : best.name()});
+  op.SetAttr("blank", blank).SetAttr("merge_repeated", true);
+  if (!is_padded) return {.labels = call.AppendFor(std::move(op), "Output")};
+  op.SetInput("InputLength", {call.CheckedName(options.input_length)});
+  op.SetAttr("padding_value", options.padding_value);
+  const Variable length = call.NewOutput();
+  op.SetOutput("OutputLength", {length.name()});
+  return {.labels = call.AppendFor(std::move(op), "Output"), .length = length};
+}
+
 Variable SequenceMask(const Variable& x, const SequenceMaskOptions& options, Site site) {
   const LayerCall call("sequence_mask", "", site);
   Op op("sequence_mask");

@@ -91,6 +91,23 @@ Variable SequenceErase(const Variable& x, const std::vector<int32_t>& tokens,
 Variable SequenceScatter(const Variable& x, const Variable& ids, const Variable& updates,
                          Site site = Site::current());
 
+struct CtcGreedyDecoderOptions {
+  // Of padded sequences, [sequences] or [sequences, 1], int64: the steps of each.
+  Variable input_length = {};
+  int32_t padding_value = 0;  // what stands behind the labels then
+};
+struct CtcLabels {
+  Variable labels = {};  // ragged, [labels, 1]; with input_length [sequences, steps]
+  Variable length = {};  // with input_length: [sequences, 1], the labels of each
+};
+// The labels of the most probable path through each sequence of probabilities or logits: the class
+// with the largest number at each step, repeated ones merged, then without `blank`. x is ragged,
+// [rows, classes]; or, with input_length, [sequences, steps, classes] (WarpCtc has the steps
+// first). Int64. text::DecodeCtc finds labels that are more probable as a whole.
+CtcLabels CtcGreedyDecoder(const Variable& x, int64_t blank,
+                           const CtcGreedyDecoderOptions& options = {},
+                           Site site = Site::current());
+
 struct SequenceMaskOptions {
   int64_t max_length = -1;  // -1: the largest number of x, which only a run can tell
   DType dtype = DType::kInt64;

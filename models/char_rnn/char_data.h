@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/training/reader.h"
-#include "models/char_rnn/alphabet.h"
+#include "models/common/alphabet.h"
 
 namespace skiff::models {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/char_rnn/alphabet.h"
+#include "models/common/alphabet.h"
 #include "models/common/saved_model.h"
 
 namespace skiff::models {

@@ -13,6 +13,8 @@
 #include "models/char_rnn/char_rnn.h"
 #include "models/char_rnn/stream_reader.h"
 #include "models/lenet/lenet.h"
+#include "models/line_reader/line_batches.h"
+#include "models/line_reader/line_reader.h"
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
 #include "models/seq2seq/seq2seq.h"
@@ -129,6 +131,31 @@ Model CharModel(const std::string& cell) {
       }};
 }
 
+// Lines of text of 96 columns, with the sizes of the training; with `length` of twice as many
+// columns, which are so many time steps.
+Built BuildLineReading(const ModelWorkloadOptions& options) {
+  using models::LineBatches;
+  const models::LineReaderOptions sizes{.characters = 37};
+  const int64_t steps = options.length == 0 ? 48 : options.length;
+  const int64_t batch = options.batch_size;
+  const int64_t labels = std::max<int64_t>(1, steps / 4);
+  const Variable loss = models::LineReaderLoss(sizes);
+  Tensor label = GeneratedLabels(batch * labels, sizes.characters, options.seed);
+  for (int64_t& id : label.values<int64_t>()) ++id;
+  const auto all = [&](int64_t number) {
+    return Tensor::FromValues<int64_t>({batch},
+                                       std::vector<int64_t>(static_cast<size_t>(batch), number));
+  };
+  return {
+      .loss = loss,
+      .batches = {FeedList{{LineBatches::kImage, GeneratedImages({batch, 1, models::kLineHeight,
+                                                                  steps * models::kColumnsPerStep},
+                                                                 options.seed)},
+                           {LineBatches::kSteps, all(steps)},
+                           {LineBatches::kLabel, label.Reshaped({batch, labels})},
+                           {LineBatches::kLabelLength, all(labels)}}}};
+}
+
 // Translation of sentences of about 15 words, or of `length`, by vocabularies of 8,000.
 Built BuildTranslation(const ModelWorkloadOptions& options) {
   using text::PairReader;
@@ -178,6 +205,7 @@ std::vector<Model> Models() {
   }
   for (const char* network : {"cnn", "gru", "lstm"}) models.push_back(TextModel(network));
   for (const char* cell : {"lstm", "gru"}) models.push_back(CharModel(cell));
+  models.push_back({"line_reader", BuildLineReading});
   models.push_back({"seq2seq", BuildTranslation});
   for (const Seq2SeqWorkload& seq2seq : Seq2SeqWorkloads()) {
     models.push_back({seq2seq.name, [=](const ModelWorkloadOptions& options) {

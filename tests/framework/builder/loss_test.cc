@@ -63,6 +63,34 @@ TEST(SigmoidCrossEntropyWithLogits, TakesItsOptions) {
               Pointwise(FloatEq(), {2 * negative, 0.5f + 4 * (other - 0.5f)}));
 }
 
+// Two steps, at each of which class 0 has the probability 0.6 and class 1 has 0.4. One label 1 has
+// three paths, and with the blank 1, one label 0.
+TEST(WarpCtc, SumsOverThePaths) {
+  const auto loss_of = [](int64_t label, const layers::WarpCtcOptions& given) {
+    Program main, startup;
+    ProgramGuard guard(&main, &startup);
+    const Variable logits = layers::Data("logits", {-1, -1, 2});
+    const Variable labels = layers::Data("label", {-1, -1}, DType::kInt64);
+    layers::WarpCtcOptions options = given;
+    options.logits_length = layers::Data("steps", {-1}, DType::kInt64);
+    options.label_length = layers::Data("length", {-1}, DType::kInt64);
+    const Variable loss = layers::WarpCtc(logits, labels, options);
+    const float yes = std::log(0.6f);
+    const float no = std::log(0.4f);
+    Executor executor;
+    return executor.Compile(main)
+        .Run({{"logits", Tensor::FromValues<float>({2, 1, 2}, {yes, no, yes, no})},
+              {"label", Tensor::FromValues<int64_t>({1, 1}, {label})},
+              {"steps", Tensor::FromValues<int64_t>({1}, {2})},
+              {"length", Tensor::FromValues<int64_t>({1}, {1})}},
+             {loss})[0]
+        .Item<float>();
+  };
+  EXPECT_NEAR(loss_of(1, {}), -std::log(0.64), 1e-6);
+  EXPECT_NEAR(loss_of(0, {.blank = 1}), -std::log(0.84), 1e-6);
+  EXPECT_NEAR(loss_of(1, {.norm_by_times = true}), -std::log(0.64), 1e-6);
+}
+
 // The loss of two rows of log-probabilities whose labels, of these dims, are 2 and 0.
 Tensor NllLossOf(const layers::NllLossOptions& options,
                  const std::vector<int64_t>& label_dims = {2}, bool is_weighted = false) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/builder/data.h"
+#include "framework/builder/metric_layers.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
@@ -247,6 +248,51 @@ TEST_F(SequenceLayers, LstmUnitKeepsACell) {
   EXPECT_THAT(Run(next.cell).ToVector<float>(), ElementsAre(4));
   EXPECT_THAT(Run(next.hidden).ToVector<float>(),
               ElementsAre(testing::FloatEq(std::tanh(4.0f) / 2)));
+}
+
+// Paths of the classes 0, 1, 1, 2, 1 and 2, 2; the blank is 2.
+TEST_F(SequenceLayers, CtcGreedyDecoderMergesClassesAndDropsBlanks) {
+  const Variable x =
+      Feed<float>({9, 1, 0, 0, 9, 1, 2, 3, 1, 0, 1, 2, 1, 5, 4, 0, 0, 1, 1, 0, 8}, {5, 2}, 3);
+  const layers::CtcLabels found = layers::CtcGreedyDecoder(x, 2);
+  EXPECT_FALSE(found.length.defined());
+  const Tensor labels = Run(found.labels);
+  EXPECT_THAT(labels.ToVector<int64_t>(), ElementsAre(0, 1, 1));
+  EXPECT_EQ(labels.lod(), (LoD{{0, 3, 3}}));
+  EXPECT_THAT(ErrorText([&] {
+                layers::CtcGreedyDecoder(layers::Reshape(x, {1, -1, 3}), 2);
+              }),
+              HasSubstr("expected [rows, classes]"));
+}
+
+TEST_F(SequenceLayers, CtcGreedyDecoderTakesPaddedSequences) {
+  const Variable x = Feed<float>({9, 1, 0, 0, 9, 1, 2, 3, 1, 0, 1, 2, 1, 5, 4, 0, 0, 1}, {}, 3);
+  const Variable length = Feed<int64_t>({3, 2}, {});
+  const layers::CtcLabels found = layers::CtcGreedyDecoder(
+      layers::Reshape(x, {2, 3, 3}), 2, {.input_length = length, .padding_value = -1});
+  Executor executor;
+  const std::vector<Tensor> both =
+      executor.Compile(main_).Run(feeds_, {found.labels, found.length});
+  EXPECT_THAT(both[0].ToVector<int64_t>(), ElementsAre(0, 1, -1, 1, -1, -1));
+  EXPECT_THAT(both[1].ToVector<int64_t>(), ElementsAre(2, 1));
+  EXPECT_THAT(ErrorText([&] { layers::CtcGreedyDecoder(x, 2, {.input_length = length}); }),
+              HasSubstr("expected [sequences, steps, classes] with input_length"));
+}
+
+TEST_F(SequenceLayers, EditDistanceTakesItsOptions) {
+  const Variable input = Feed<int64_t>({1, 2, 3, 7, 5}, {4, 1});
+  const Variable label = Feed<int64_t>({1, 3, 5}, {2, 1});
+  const layers::EditDistances found = layers::EditDistance(input, label);
+  const layers::EditDistances whole = layers::EditDistance(input, label, {.normalized = false});
+  const layers::EditDistances some =
+      layers::EditDistance(input, label, {.normalized = false, .ignored_tokens = {2, 5}});
+  Executor executor;
+  const std::vector<Tensor> values = executor.Compile(main_).Run(
+      feeds_, {found.distance, found.sequences, whole.distance, some.distance});
+  EXPECT_THAT(values[0].ToVector<float>(), ElementsAre(1, 0));
+  EXPECT_THAT(values[1].ToVector<int64_t>(), ElementsAre(2));
+  EXPECT_THAT(values[2].ToVector<float>(), ElementsAre(2, 0));
+  EXPECT_THAT(values[3].ToVector<float>(), ElementsAre(1, 0));
 }
 
 TEST_F(SequenceLayers, SelectionsHaveAnUnknownLength) {

@@ -97,6 +97,30 @@ TEST_F(RefusedRowsOnCuda, GivesTheErrorOfTheCpu) {
   }
 }
 
+// Lengths come before labels, and the first one is told of several.
+TEST_F(RefusedRowsOnCuda, WarpctcGivesTheErrorOfTheCpu) {
+  const auto error = [&](Place place, std::vector<double> steps, std::vector<double> lengths,
+                         std::vector<double> labels) {
+    return ErrorOn(place, {.name = "padded",
+                           .type = "warpctc",
+                           .inputs = {{"Logits", {Uniform({4, 2, 5}, 1)}},
+                                      {"Label", {Values({2, 2}, std::move(labels), DType::kInt32)}},
+                                      {"LogitsLength", {Vector(std::move(steps))}},
+                                      {"LabelLength", {Vector(std::move(lengths))}}},
+                           .outputs = {{"WarpCTCGrad", 1}, {"Loss", 1}}});
+  };
+  const auto expect = [&](const std::vector<double>& steps, const std::vector<double>& lengths,
+                          const std::vector<double>& labels) {
+    EXPECT_EQ(error(CudaPlace(), steps, lengths, labels),
+              error(Place::Cpu(), steps, lengths, labels));
+  };
+  expect({4, 5}, {2, 3}, {1, 2, 3, 4});
+  expect({4, -1}, {2, 1}, {9, 2, 3, 4});
+  expect({4, 3}, {-2, 3}, {1, 2, 3, 4});
+  expect({4, 4}, {2, 2}, {1, 5, 0, 4});
+  expect({4, 4}, {1, 2}, {1, 5, 2, -3});
+}
+
 TEST_F(RefusedRowsOnCuda, SequenceSliceGradNamesTheNumberThatIsRefused) {
   const auto error = [&](std::vector<double> offsets, std::vector<double> lengths, int64_t rows) {
     return ErrorOn(CudaPlace(),

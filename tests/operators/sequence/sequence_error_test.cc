@@ -245,6 +245,100 @@ TEST_F(SequenceErrors, EraseWantsAColumnOfIds) {
                  {"sequence_erase", {{"X", {Ragged(Column({1}), {1})}}}, {}, "\"tokens\" is not"}});
 }
 
+Array Ids(const Shape& shape, std::vector<double> values) {
+  return Values(shape, std::move(values), DType::kInt64);
+}
+
+TEST_F(SequenceErrors, WarpctcWantsLabelsThatAreClassesAndNoBlanks) {
+  const auto ragged = [](Array label, AttributeMap attrs, const std::string& message) {
+    return Refused{"warpctc",
+                   {{"Logits", {Sequences({3, 2}, 4)}}, {"Label", {std::move(label)}}},
+                   std::move(attrs),
+                   message};
+  };
+  const Array fits = Ragged(Column({1, 2, 1}), {2, 1});
+  ExpectRefused({
+      ragged(Ragged(Column({1, 2, 4}), {2, 1}), {},
+             "warpctc: Label[2] = 4, expected a class in [0, 4) other than blank = 0"),
+      ragged(Ragged(Column({1, -1, 4}), {2, 1}), {}, "Label[1] = -1"),
+      ragged(fits, {{"blank", 2}}, "Label[1] = 2, expected a class in [0, 4) other than blank = 2"),
+      ragged(fits, {{"blank", 4}}, "blank = 4, expected a class in [0, 4)"),
+      ragged(fits, {{"blank", -1}}, "blank = -1"),
+      ragged(Ragged(Column({1, 2, 1}), {1, 1, 1}), {}, "sequences of Logits and Label"),
+      ragged(Ragged(Rows(3, 1), {2, 1}), {}, "Label is float32, expected int32 or int64"),
+      ragged(Column({1, 2, 1}), {}, "Label"),
+      {"warpctc", {{"Logits", {Rows(5, 4)}}, {"Label", {fits}}}, {}, "Logits"},
+  });
+}
+
+TEST_F(SequenceErrors, WarpctcWantsLengthsWithinThePadding) {
+  const auto padded = [](std::vector<double> steps, std::vector<double> labels,
+                         const std::string& message) {
+    return Refused{"warpctc",
+                   {{"Logits", {Uniform({3, 2, 4}, 1)}},
+                    {"Label", {Ids({2, 2}, {1, 2, 3, 9})}},
+                    {"LogitsLength", {Vector(std::move(steps))}},
+                    {"LabelLength", {Vector(std::move(labels))}}},
+                   {},
+                   message};
+  };
+  Refused one_length = padded({3, 3}, {1, 1}, "only one of LogitsLength and LabelLength is there");
+  one_length.inputs.erase("LabelLength");
+  ExpectRefused({
+      padded({3, 4}, {2, 1}, "warpctc: LogitsLength[1] = 4, expected 0 to dim 0 of Logits, 3"),
+      padded({-1, 3}, {2, 1}, "LogitsLength[0] = -1"),
+      padded({3, 3}, {2, 3}, "warpctc: LabelLength[1] = 3, expected 0 to dim 1 of Label, 2"),
+      padded({3, 3}, {2, -5}, "LabelLength[1] = -5"),
+      padded({3, 3}, {2, 2}, "Label[3] = 9, expected a class in [0, 4)"),
+      padded({3, 3, 3}, {2, 1}, "LogitsLength"),
+      std::move(one_length),
+  });
+  // What lies behind the labels doesn't count.
+  Run(padded({3, 0}, {2, 1}, ""));
+}
+
+TEST_F(SequenceErrors, CtcAlignWantsLengthsWithinThePadding) {
+  const auto padded = [](std::vector<double> lengths, const std::string& message) {
+    return Refused{"ctc_align",
+                   {{"Input", {Ids({2, 3}, {1, 2, 0, 0, 1, 1})}},
+                    {"InputLength", {Column(std::move(lengths))}}},
+                   {},
+                   message};
+  };
+  ExpectRefused({
+      padded({3, 4}, "ctc_align: InputLength[1] = 4, expected 0 to dim 1 of Input, 3"),
+      padded({-1, 3}, "InputLength[0] = -1"),
+      padded({1, 1, 1}, "InputLength"),
+      {"ctc_align", {{"Input", {Ids({2, 3}, {1, 2, 0, 0, 1, 1})}}}, {}, "expected [rows, 1]"},
+  });
+}
+
+TEST_F(SequenceErrors, EditDistanceWantsPairsAndNoEmptyDivisor) {
+  const auto ragged = [](Array hyps, Array refs, AttributeMap attrs, const std::string& message) {
+    return Refused{"edit_distance",
+                   {{"Hyps", {std::move(hyps)}}, {"Refs", {std::move(refs)}}},
+                   std::move(attrs),
+                   message};
+  };
+  const Array two = Ragged(Column({1, 2, 3}), {2, 1});
+  Refused padded = ragged(Ids({2, 2}, {1, 2, 3, 4}), Ids({2, 1}, {1, 2}), {},
+                          "edit_distance: RefsLength[1] = 2, expected 0 to dim 1 of Refs, 1");
+  padded.inputs["HypsLength"] = {Vector({2, 1})};
+  padded.inputs["RefsLength"] = {Vector({1, 2})};
+  Refused one_length = padded;
+  one_length.inputs.erase("HypsLength");
+  one_length.message = "only one of HypsLength and RefsLength is there";
+  ExpectRefused({
+      ragged(two, Ragged(Column({1, 2}), {2, 0}), {{"normalized", true}},
+             "edit_distance: sequence 1 of Refs has no ids"),
+      ragged(two, Ragged(Column({1, 2}), {2}), {}, "sequences of Hyps and Refs"),
+      ragged(two, Ragged(Vector({1, 2}), {1, 1}), {}, "Refs is of shape [2], expected [rows, 1]"),
+      ragged(two, Ragged(Values({2, 1}, {1, 2}, DType::kInt32), {1, 1}), {}, "Refs is int32"),
+      std::move(padded),
+      std::move(one_length),
+  });
+}
+
 TEST_F(SequenceErrors, ScatterWantsElementsThatXHas) {
   const auto scatter = [](Array ids, Array updates, const std::string& message) {
     return Refused{

@@ -599,42 +599,62 @@ TEST(ProgramOfPaddlePaddle, FindsTheHypothesesOfPaddlePaddle) {
   }
 }
 
-// Runs a program of detections and compares what it makes with what PaddlePaddle has found.
-void ExpectDetectionsOfPaddlePaddle(const std::string& name) {
+std::vector<double> AsDoubles(const Tensor& tensor) {
+  return harness::Cast(tensor, DType::kFloat64).ToVector<double>();
+}
+
+// Runs a program for some steps and compares what the last one computes with the file of what
+// PaddlePaddle found: shapes, dtypes, LoDs, and the numbers, whose floats may differ by `tolerance`.
+void ExpectWhatPaddlePaddleFound(const std::string& name, double tolerance, int64_t steps = 1) {
   SCOPED_TRACE(name);
-  const std::string folder = "tests/tools/run_program/" + name + "/";
+  const std::string folder = StrCat("tests/tools/run_program/", name, "/");
   const TensorMap expected = ReadNpz(folder + "found.npz");
-  ASSERT_GT(expected.at("detections").element_count(), 0);
+  std::vector<std::string> names;
+  for (const auto& [fetched, tensor] : expected) names.push_back(fetched);
+  ASSERT_FALSE(names.empty());
   const TempDirectory out;
-  RunProgramOptions options = {.program = folder + "main.pb",
-                               .startup = "",
-                               .params = folder + "params.npz",
-                               .feed = folder + "feed.npz",
-                               .save_params = "",
-                               .out = out / "out.npz"};
-  for (const auto& [fetched, tensor] : expected) options.fetch.push_back(fetched);
-  RunProgramFile(options);
-  const TensorMap found = ReadNpz(options.out);
+  RunProgramFile({.program = folder + "main.pb",
+                  .startup = "",
+                  .params = folder + "params.npz",
+                  .feed = folder + "feed.npz",
+                  .fetch = names,
+                  .steps = steps,
+                  .save_params = "",
+                  .out = out / "out.npz"});
+  const TensorMap found = ReadNpz(out / "out.npz");
   for (const auto& [fetched, tensor] : expected) {
     SCOPED_TRACE(fetched);
-    ASSERT_EQ(found.at(fetched).shape(), tensor.shape());
-    ASSERT_EQ(found.at(fetched).dtype(), tensor.dtype());
+    EXPECT_EQ(found.at(fetched).shape(), tensor.shape());
+    EXPECT_EQ(found.at(fetched).dtype(), tensor.dtype());
     EXPECT_EQ(found.at(fetched).lod(), tensor.lod());
-    if (tensor.dtype() == DType::kInt32) {
-      EXPECT_THAT(found.at(fetched).values<int32_t>(),
-                  ::testing::ElementsAreArray(tensor.values<int32_t>()));
-    } else {
-      EXPECT_THAT(found.at(fetched).values<float>(),
-                  ::testing::Pointwise(::testing::FloatNear(1e-3f), tensor.values<float>()));
-    }
+    const double bound = IsFloat(tensor.dtype()) ? tolerance : 0;
+    EXPECT_THAT(AsDoubles(found.at(fetched)),
+                ::testing::Pointwise(::testing::DoubleNear(bound), AsDoubles(tensor)));
+  }
+}
+
+// tests/oracle/write_ctc_programs.py wrote them. One is the CRNN-CTC of Fluid 1.x, ragged from
+// im2sequence on, with ctc_align and edit_distance between the forward ops and the backward ops;
+// the other one is a head of PaddleOCR, padded with lengths.
+TEST(ProgramOfPaddlePaddle, ReadsTextAsPaddlePaddleDoes) {
+  for (const char* name : {"paddle_crnn", "paddle_text_head"}) {
+    ExpectLossesOfPaddlePaddle(name, "main.pb");
+    ExpectWhatPaddlePaddleFound(name, 1e-5);
   }
 }
 
 // tests/oracle/write_detectors.py wrote them: two heads of YOLOv3 (yolo_box, multiclass_nms3), and
 // an SSD in the dialect of Fluid 1.6 (prior_box, box_coder, multiclass_nms).
 TEST(ProgramOfPaddlePaddle, DetectsWhatPaddlePaddleDetects) {
-  ExpectDetectionsOfPaddlePaddle("paddle_yolo");
-  ExpectDetectionsOfPaddlePaddle("paddle_ssd");
+  ExpectWhatPaddlePaddleFound("paddle_yolo", 1e-3);
+  ExpectWhatPaddlePaddleFound("paddle_ssd", 1e-3);
+}
+
+// tests/oracle/write_lexical_analysis.py wrote it: LAC's network of Fluid 1.x, two layers of gru in
+// both directions below linear_chain_crf, crf_decoding and chunk_eval.
+TEST(ProgramOfPaddlePaddle, TagsAsPaddlePaddleDoes) {
+  ExpectLossesOfPaddlePaddle("paddle_lexical_analysis", "main.pb");
+  ExpectWhatPaddlePaddleFound("paddle_lexical_analysis", 1e-4, /*steps=*/20);
 }
 
 // tests/oracle/write_old_dialects.py wrote them: lookup_table on columns of ids, sequence_conv,

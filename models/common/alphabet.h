@@ -1,4 +1,4 @@
-// The characters that a character model knows, and their ids.
+// The characters that a model knows, and their ids.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "models/char_rnn/alphabet.h"
+#include "models/common/alphabet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
