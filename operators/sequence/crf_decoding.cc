@@ -4,9 +4,8 @@
 //                 b[y_last]
 //
 // Rows 0 and 1 of Transition are a and b, the others w (linear_chain_crf). Of equal scores, the
-// lower tag is taken. With Label, ViterbiPath is 1 where it is equal to Label, else 0. Padding has
-// the tag 0, which is compared with Label, too. Scores are added in float64. Source: Fluid's
-// crf_decoding.
+// lower tag is taken. With Label, ViterbiPath is 1 where the tag is the label, else 0. Padding has
+// 0. Scores are added in float64. Source: Fluid's crf_decoding.
 #include <algorithm>
 #include <string>
 
@@ -110,9 +109,6 @@ class CrfDecoding final : public Kernel {
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) DecodeSequence(run, i, sequences[i]);
                 });
-    const int64_t* label = label_(run);
-    if (label == nullptr) return;
-    for (int64_t i = 0; i < rows; ++i) path[i] = path[i] == label[i] ? 1 : 0;
   }
 
  private:
@@ -127,6 +123,12 @@ class CrfDecoding final : public Kernel {
     auto* from = static_cast<int32_t*>(run.workspace(from_)) + rows.begin * tags_;
     Decode(emission_(run) + rows.begin * tags_, transition_(run), rows.count(), tags_,
            {.before = scores, .now = scores + tags_, .from = from}, path_(run) + rows.begin);
+    if (label_.is_there()) Compare(label_(run), rows, path_(run));
+  }
+
+  static void Compare(const int64_t* label, const RowRange& rows, int64_t* path) {
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      path[row] = path[row] == label[row] ? 1 : 0;
   }
 
   int64_t tags_;

@@ -35,7 +35,6 @@ namespace {
 // depends on the number of threads.
 constexpr int64_t kMostParts = 16;
 
-// Returns the shape of the rows of Emission. Checks all inputs.
 void Infer(OpContext& context) {
   const std::string& op = context.op().type;
   const TensorMeta& emission = context.Input("Emission");
@@ -46,6 +45,8 @@ void Infer(OpContext& context) {
   CheckTags(context, "Label", emission.shape, is_padded);
   const int64_t sequences = TagSequenceCount(context, "Label", "Length");
   const int64_t tags = emission.shape[emission.shape.rank() - 1];
+  SKIFF_ENFORCE(tags != 0, kInvalidArgument, op, ": Emission has shape ", emission.shape,
+                ", expected at least one tag");
   const Shape transition = {tags < 0 ? -1 : tags + 2, tags};
   CheckInputLike(context, "Transition", transition, emission.dtype);
   context.SetOutputLike("Alpha", "Emission");
@@ -219,7 +220,7 @@ class LinearChainCrf final : public CrfKernel<T> {
  private:
   void WritePowers(const KernelContext& run) const {
     const int64_t tags = this->tags_;
-    if (emission_powers_.is_there() && tags > 0) {
+    if (emission_powers_.is_there()) {
       WriteEmissionPowers(this->emission_(run), emission_powers_.count(run) / tags, tags,
                           emission_powers_(run));
     }

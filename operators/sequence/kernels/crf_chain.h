@@ -16,7 +16,7 @@ namespace skiff {
 
 // Returns log sum of exp(value_of(i)), i < count. Minus infinities count as 0, also if all are.
 template <typename ValueOf>
-double LogSumExp(int64_t count, const ValueOf& value_of) {
+constexpr double LogSumExp(int64_t count, const ValueOf& value_of) {
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < count; ++i) largest = value_of(i) > largest ? value_of(i) : largest;
   if (largest == -std::numeric_limits<double>::infinity()) largest = 0;
