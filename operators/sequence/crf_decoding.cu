@@ -103,10 +103,15 @@ class CudaCrfDecoding final : public Kernel {
     const CudaTagSequences sequences = sequences_.Send(run);
     FillBytesOnDevice(run, path_(run), 0, path_.tensor(run).byte_count());
     if (sequences.count == 0) return;
-    DecodeSequences<T><<<CudaBlocks(sequences.count), ThreadsOfTags(tags_), 0, StreamOf(run)>>>(
-        {sequences, emission_(run), transition_(run), label_(run), tags_,
-         static_cast<double*>(run.workspace(scores_)), static_cast<int32_t*>(run.workspace(from_)),
-         path_(run)});
+    const DecodingOnDevice<T> of{sequences,
+                                 emission_(run),
+                                 transition_(run),
+                                 label_(run),
+                                 tags_,
+                                 static_cast<double*>(run.workspace(scores_)),
+                                 static_cast<int32_t*>(run.workspace(from_)),
+                                 path_(run)};
+    DecodeSequences<T><<<CudaBlocks(sequences.count), ThreadsOfTags(tags_), 0, StreamOf(run)>>>(of);
     CheckLaunch("crf_decoding");
   }
 

@@ -130,7 +130,7 @@ struct TransitionPowers {
 // What a block needs for gradients: float64 numbers.
 struct CrfGradientNumbers {
   // Of each block: its part of Transition@GRAD, and three rows of tags.
-  static int64_t NumbersOfBlock(int64_t tags) { return (tags + 2 + 3) * tags; }
+  static constexpr int64_t NumbersOfBlock(int64_t tags) { return (tags + 2 + 3) * tags; }
 
   double* blocks;
   double* forward;  // the logarithms of each row of Emission

@@ -599,6 +599,40 @@ TEST(ProgramOfPaddlePaddle, FindsTheHypothesesOfPaddlePaddle) {
   }
 }
 
+// tests/oracle/write_lexical_analysis.py wrote it: LAC's network of Fluid 1.x, two layers of gru in
+// both directions below linear_chain_crf, crf_decoding and chunk_eval.
+TEST(ProgramOfPaddlePaddle, TagsAsPaddlePaddleDoes) {
+  ExpectLossesOfPaddlePaddle("paddle_lexical_analysis", "main.pb");
+  const std::string folder = "tests/tools/run_program/paddle_lexical_analysis/";
+  const TensorMap expected = ReadNpz(folder + "found.npz");
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : expected) names.push_back(name);
+  ASSERT_EQ(names.size(), 8u);
+  const TempDirectory out;
+  RunProgramFile({.program = folder + "main.pb",
+                  .startup = "",
+                  .params = folder + "params.npz",
+                  .feed = folder + "feed.npz",
+                  .fetch = names,
+                  .steps = 20,
+                  .save_params = "",
+                  .out = out / "out.npz"});
+  const TensorMap found = ReadNpz(out / "out.npz");
+  for (const auto& [name, tensor] : expected) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(found.at(name).shape(), tensor.shape());
+    EXPECT_EQ(found.at(name).lod(), tensor.lod());
+    EXPECT_EQ(found.at(name).dtype(), tensor.dtype());
+    if (tensor.dtype() == DType::kInt64) {
+      EXPECT_THAT(found.at(name).values<int64_t>(),
+                  ::testing::ElementsAreArray(tensor.values<int64_t>()));
+    } else {
+      EXPECT_THAT(found.at(name).values<float>(),
+                  ::testing::Pointwise(::testing::FloatNear(1e-4f), tensor.values<float>()));
+    }
+  }
+}
+
 // tests/oracle/write_old_dialects.py wrote them: lookup_table on columns of ids, sequence_conv,
 // sequence_pool, mul, cross_entropy2; means of shape [1]; in 1.6, adam without Beta1PowOut.
 TEST(ProgramOfPaddlePaddle, MayBeInTheDialectOfAnOldVersion) {
