@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/builder/initializer.h"
 #include "framework/builder/layer_call.h"
 
 namespace skiff::layers {
@@ -14,7 +15,7 @@ Variable Transitions(const LayerCall& call, const Variable& emission, const Para
   call.Enforce(!dims.empty() && dims.back() > 0, "\"", emission.name(),
                "\" has no known number of tags in its last dim");
   const int64_t tags = dims.back();
-  return call.CreateParameter(attr, "w", {tags + 2, tags}, emission.dtype(), {});
+  return call.CreateParameter(attr, "w", {tags + 2, tags}, emission.dtype(), initializer::Xavier());
 }
 
 void SetIfDefined(const LayerCall& call, const char* slot, const Variable& x, Op* op) {

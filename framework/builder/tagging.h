@@ -26,7 +26,7 @@ struct LinearChainCrfOptions {
   // [sequences] or [sequences, 1], int64: the rows of each padded sequence that count. Undefined:
   // the emissions and tags are ragged.
   Variable length = {};
-  ParamAttr param_attr = {};  // of the transitions
+  ParamAttr param_attr = {};  // of the transitions; the default initializer is Xavier
   std::string name = {};
 };
 // The negative log-likelihood of each sequence of tags, [sequences, 1]; 0 for a sequence without

@@ -1,5 +1,6 @@
 #include "models/tagger/sentence_tagger.h"
 
+#include <algorithm>
 #include <span>
 
 #include "framework/base/str_cat.h"
@@ -22,10 +23,10 @@ std::vector<std::vector<Entity>> SentenceTagger::EntitiesOf(
     const std::vector<std::vector<std::string>>& sentences) {
   std::vector<std::vector<int64_t>> ids;
   for (const auto& words : sentences) ids.push_back(IdsOfWords(words_, words));
-  const Tensor feed = RaggedTensor<int64_t>(ids);
   std::vector<std::vector<Entity>> entities(sentences.size());
   // The model says nothing of no words.
-  if (feed.element_count() == 0) return entities;
+  if (std::ranges::all_of(ids, &std::vector<int64_t>::empty)) return entities;
+  const Tensor feed = RaggedTensor<int64_t>(ids);
   const ModelOutput found = model_.Run({{TagReader::kWords, feed}})[0].WithoutLoD();
   const std::vector<int64_t> dims = {feed.shape()[0], 1};
   std::span<const int64_t> tags = found.Integers("tags", dims, 0, tags_.outside());

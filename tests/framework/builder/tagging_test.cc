@@ -101,6 +101,19 @@ TEST_F(TaggingLayers, TransitionsGetAGradient) {
                           FloatNear(0.125f, 1e-6f), FloatNear(0.125f, 1e-6f)));
 }
 
+TEST_F(TaggingLayers, TransitionsStartAsOtherWeights) {
+  const Variable emission = Feed<float>("emission", {0, 0, 0, 0, 0, 0}, 2);
+  const Variable tags = Feed<int64_t>("tags", {1, 0, 0}, 1);
+  layers::LinearChainCrf(emission, tags, {.name = "crf"});
+  Executor executor;
+  executor.Run(startup_);
+  const std::vector<float> values = executor.scope().Get("crf.w_0").ToVector<float>();
+  ASSERT_EQ(values.size(), 8U);
+  const float limit = std::sqrt(6.0f / (4 + 2));
+  for (const float value : values) EXPECT_LE(std::abs(value), limit);
+  EXPECT_NE(values[0], values[7]);
+}
+
 TEST_F(TaggingLayers, ChunkEvalCountsChunks) {
   // Types 0 and 1, IOB: B0 I0 B1 I1 O.
   const Variable inference = Feed<int64_t>("inference", {0, 2, 3}, 1);

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "framework/builder/data.h"
+#include "framework/builder/elementwise.h"
 #include "framework/builder/program_guard.h"
 #include "framework/builder/tensor_layers.h"
 #include "framework/executor/executor.h"
 #include "framework/io/file.h"
 #include "framework/io/inference_model.h"
-#include "framework/tensor/ragged.h"
 #include "models/tagger/sentence_tagger.h"
 #include "models/tagger/tag_reader.h"
 #include "models/tagger/tagger_data.h"
@@ -82,7 +82,7 @@ TEST(Tagger, LearnsTagsThatTheNeighboursTell) {
   executor.Run(*program.startup);
   // The tags of Feeds, but for word 5, whose tag the word before tells.
   FeedList feeds = Feeds({{3, 5, 4}, {4, 5, 3}, {6, 7}});
-  ASSERT_EQ(feeds[1].first, TagReader::Tags());
+  ASSERT_EQ(feeds[1].first, TagReader::kTags);
   feeds[1].second.data<int64_t>()[1] = 1;
   feeds[1].second.data<int64_t>()[4] = 2;
   for (int step = 0; step < 80; ++step) executor.Run(*program.main, feeds, {});
