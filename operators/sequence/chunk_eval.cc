@@ -37,7 +37,6 @@ void Infer(OpContext& context) {
   for (const char* slot : {"NumInferChunks", "NumLabelChunks", "NumCorrectChunks"}) {
     context.SetOutput(slot, {1}, DType::kInt64);
   }
-  if (!is_padded) RequireSameSequences(context, "Precision", "Label", "Inference");
 }
 
 enum class Position { kBegin, kInside, kEnd, kSingle };
@@ -155,7 +154,7 @@ float Share(int64_t a, int64_t b) {
 
 std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
   return MakeRowsKernel(
-      [op = context.op().type, scheme = Scheme(context),
+      [op = context.op().type, scheme = Scheme(context), is_padded = context.HasInput("SeqLength"),
        excluded = context.IntsAttr("excluded_chunk_types"),
        sequences_of = TagSequenceInput(context, "Label", "SeqLength"),
        inference = In<int64_t>(context, "Inference"), label = In<int64_t>(context, "Label"),
@@ -164,6 +163,10 @@ std::unique_ptr<Kernel> Prepare(PrepareContext& context) {
        labelled = Out<int64_t>(context, "NumLabelChunks"),
        correct = Out<int64_t>(context, "NumCorrectChunks")](const KernelContext& run) {
         const TagSequences sequences = sequences_of(run);
+        if (!is_padded) {
+          CheckSameSequences(op, "Label", label.tensor(run).lod(), "Inference",
+                             inference.tensor(run).lod());
+        }
         CheckTagsOfRows(op, "Inference", sequences, inference(run), scheme.tags());
         CheckTagsOfRows(op, "Label", sequences, label(run), scheme.tags());
         Counts counts;

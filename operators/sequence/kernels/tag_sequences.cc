@@ -46,16 +46,12 @@ void CheckTags(const OpContext& context, std::string_view slot, const Shape& row
                 tags.shape, ", expected int64 ", flat, " or ", column);
 }
 
-namespace {
-
-void CheckSameSequences(const std::string& op, const std::string& a, const std::string& b,
-                        std::span<const LoD* const> lods) {
-  SKIFF_ENFORCE(*lods[0] == *lods[1], kInvalidArgument, op, ": ", b, " has the LoD [",
-                Join(lods[1]->back(), ", "), "], expected that of ", a, ", [",
-                Join(lods[0]->back(), ", "), "]");
+void CheckSameSequences(std::string_view op, std::string_view a, const LoD& lod_a,
+                        std::string_view b, const LoD& lod_b) {
+  SKIFF_ENFORCE(lod_a == lod_b, kInvalidArgument, op, ": ", b, " has the LoD [",
+                Join(lod_b.back(), ", "), "], expected that of ", a, ", [",
+                Join(lod_a.back(), ", "), "]");
 }
-
-}  // namespace
 
 void RequireSameSequences(OpContext& context, std::string_view output, std::string_view a,
                           std::string_view b) {
@@ -63,7 +59,7 @@ void RequireSameSequences(OpContext& context, std::string_view output, std::stri
   context.DependOnLoD(output, {a, b},
                       [op = context.op().type, a = std::string(a), b = std::string(b)](
                           std::span<const LoD* const> lods, LoD* lod) {
-                        CheckSameSequences(op, a, b, lods);
+                        CheckSameSequences(op, a, *lods[0], b, *lods[1]);
                         *lod = *lods[0];
                       });
 }

@@ -64,8 +64,11 @@ int64_t TagSequenceCount(const OpContext& context, std::string_view slot,
 // [sequences, padded] or [sequences, padded, 1].
 void CheckTags(const OpContext& context, std::string_view slot, const Shape& rows, bool is_padded);
 
-// For shape rules: the two inputs, if both are ragged, must be sequences of the same lengths in
-// each run. `output` is any output of the op without LoD.
+// Throws Error (kInvalidArgument) unless the LoDs of inputs `a` and `b`, both ragged, are equal.
+void CheckSameSequences(std::string_view op, std::string_view a, const LoD& lod_a,
+                        std::string_view b, const LoD& lod_b);
+// For shape rules: has each run check this of the two inputs, if both are ragged. `output` is one
+// that has an item for each sequence, and no LoD.
 void RequireSameSequences(OpContext& context, std::string_view output, std::string_view a,
                           std::string_view b);
 
