@@ -52,8 +52,9 @@ Variable CrfDecoding(const Variable& emission, const CrfDecodingOptions& options
 struct ChunkEvalOptions {
   // What the tags of a chunk's rows say. Tag type * positions + position is a row of a chunk of
   // this type; the last tag, types * positions, is outside of all chunks.
-  //   IOB    0 its first row, 1 the others          IOE   1 its last row, 0 the others
-  //   IOBES  0 its first row, 1 between, 2 the last, 3 the only one
+  //   IOB    0: its first row, 1: a further row
+  //   IOE    0: a row before the last, 1: its last row
+  //   IOBES  0: its first row, 1: a row between, 2: its last row, 3: its single row
   //   plain  no positions: rows of one type that follow each other are a chunk
   std::string scheme = "IOB";
   int64_t types = 0;                         // must be set: the number of types of chunks

@@ -16,7 +16,7 @@ struct GeneratedNamesOptions {
   uint64_t seed = 1;
 };
 
-// Returns sentences such as "karon belmir of port savin left tolmar group ." with tags of the types
+// Returns sentences such as "karon belmir joined tolmar group in may ." with tags of the types
 // person, place and company. All are in small letters, and any name word may be in a name of any
 // type, so that the word alone doesn't tell the type: the words around it do, and those before or
 // behind it in the name. Some name words are ordinary words elsewhere ("stone", "may"). A function

@@ -39,8 +39,9 @@ int Predict() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return skiff::CommandMain(argc, argv,
-                            {.usage = "predict --text=\"karon belmir left tolmar group .\" [flags]",
-                             .summary = "Prints each sentence with its entities in brackets.",
-                             .run = Predict});
+  return skiff::CommandMain(
+      argc, argv,
+      {.usage = "predict --text=\"karon joined tolmar group today .\" [flags]",
+       .summary = "Prints each sentence with its entities in brackets.",
+       .run = Predict});
 }
