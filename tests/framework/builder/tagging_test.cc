@@ -23,6 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 class TaggingLayers : public ::testing::Test {
  protected:
@@ -112,6 +113,32 @@ TEST_F(TaggingLayers, TransitionsStartAsOtherWeights) {
   const float limit = std::sqrt(6.0f / (4 + 2));
   for (const float value : values) EXPECT_LE(std::abs(value), limit);
   EXPECT_NE(values[0], values[7]);
+}
+
+// Sums of 1000 scores of 100, whose powers no float64 holds.
+TEST_F(TaggingLayers, CrfTakesLongSequencesWithLargeScores) {
+  constexpr int64_t kRows = 1000;
+  Tensor scores({kRows, 2}, DType::kFloat32), labels({kRows, 1}, DType::kInt64);
+  for (int64_t row = 0; row < kRows; ++row) {
+    scores.data<float>()[2 * row] = 100;
+    scores.data<float>()[2 * row + 1] = row == 500 ? 100 : -100;
+    labels.data<int64_t>()[row] = row < 10 ? 1 : 0;
+  }
+  for (Tensor* tensor : {&scores, &labels}) tensor->set_lod({{0, kRows}});
+  feeds_ = {{"emission", scores}, {"tags", labels}};
+  const Variable emission = layers::Data("emission", {-1, 2}, DType::kFloat32, {.lod_level = 1});
+  const Variable tags = layers::Data("tags", {-1, 1}, DType::kInt64, {.lod_level = 1});
+  const Variable transitions = layers::CreateParameter(
+      {4, 2}, DType::kFloat32, {.initializer = initializer::Constant(-100)});
+  const Variable loss =
+      layers::LinearChainCrf(emission, tags, {.param_attr = {.shared = transitions}});
+  std::vector<Variable> fetches = Gradients(layers::Mean(loss), {transitions});
+  fetches.push_back(loss);
+  const auto found = Run(fetches);
+  // Ten labels are 200 below the best path; row 500 has either tag.
+  EXPECT_NEAR(found[1].Item<float>(), 2000 + std::log(2.0), 1e-3);
+  EXPECT_THAT(found[0].ToVector<float>(),
+              Pointwise(FloatNear(1e-4f), std::vector<float>{1, -1, 0, 0, 9, 0.5f, -0.5f, -9}));
 }
 
 TEST_F(TaggingLayers, ChunkEvalCountsChunks) {

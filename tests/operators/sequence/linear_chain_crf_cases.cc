@@ -110,10 +110,12 @@ void AddLinearChainCrfCases(CaseList& cases) {
   // Tag 1 comes neither first nor behind tag 2; no label has it there.
   cases.push_back(RaggedCrfCase("forbidden_steps", {3, 2}, 3));
   cases.back().inputs["Label"] = {Ragged(Values({5, 1}, {0, 1, 2, 2, 0}, DType::kInt64), {3, 2})};
+  // Central differences at an infinity are none.
+  cases.back().gradients = {"Emission"};
   for (const size_t place : {1, 13}) {
     cases.back().inputs["Transition"][0].values[place] = -std::numeric_limits<double>::infinity();
   }
-  cases.push_back(RaggedCrfCase("long_with_large_scores", {1000}, 4, 100));
+  cases.push_back(RaggedCrfCase("long_with_large_scores", {250}, 3, 100));
   cases.back().gradients = {"Transition"};
   cases.push_back(PaddedCrfCase("padded", {2, 4, 1}, 4, 3));
   cases.push_back(PaddedCrfCase("padded_without_rows", {0, 3, 0}, 4, 3));
