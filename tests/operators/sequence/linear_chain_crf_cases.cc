@@ -107,6 +107,10 @@ void AddLinearChainCrfCases(CaseList& cases) {
   // Scores whose powers overflow, and tags that are all but impossible.
   cases.push_back(RaggedCrfCase("large_scores", {12, 4}, 4, 100));
   cases.push_back(RaggedCrfCase("huge_scores", {6}, 3, 900));
+  // What makes a tag of row 0 unlikely, the step behind it makes up for: products underflow.
+  cases.push_back(RaggedCrfCase("steps_that_make_up", {2}, 2));
+  cases.back().inputs["Emission"] = {Ragged(Values({2, 2}, {800.25, 0, 0, 0.5}), {2})};
+  cases.back().inputs["Transition"] = {Values({4, 2}, {0, 0, 0, 0, -800, -800, 0, 0})};
   // Tag 1 comes neither first nor behind tag 2; no label has it there.
   cases.push_back(RaggedCrfCase("forbidden_steps", {3, 2}, 3));
   cases.back().inputs["Label"] = {Ragged(Values({5, 1}, {0, 1, 2, 2, 0}, DType::kInt64), {3, 2})};
