@@ -50,6 +50,7 @@
 #include "framework/builder/regularizer.h"
 #include "framework/builder/sequence.h"
 #include "framework/builder/static_rnn.h"
+#include "framework/builder/tagging.h"
 #include "framework/builder/tensor_layers.h"
 #include "framework/builder/transformer_decoder.h"
 #include "framework/builder/transformer_encoder.h"

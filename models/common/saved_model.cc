@@ -53,6 +53,13 @@ std::span<const int64_t> ModelOutput::Integers(const std::string& what,
   return Values<int64_t>(what, dims, least, most);
 }
 
+ModelOutput ModelOutput::WithoutLoD() const {
+  if (tensor_.lod().empty()) return *this;
+  Tensor rows = tensor_;
+  rows.set_lod({});
+  return {std::move(rows), where_};
+}
+
 SavedModel::SavedModel(const std::string& directory, Place place)
     : directory_(directory), executor_(place) {
   InferenceModel model =

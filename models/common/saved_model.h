@@ -40,6 +40,9 @@ class ModelOutput {
                                 float most) const;
   std::span<const int64_t> Integers(const std::string& what, std::span<const int64_t> dims,
                                     int64_t least, int64_t most) const;
+  // Returns the output without its LoD, for the functions above, where the caller knows of which
+  // sequences the rows are.
+  ModelOutput WithoutLoD() const;
   // Returns the dims, for outputs that the functions above accept.
   const Shape& shape() const { return tensor_.shape(); }
 

@@ -18,6 +18,8 @@
 #include "models/mlp/mlp.h"
 #include "models/resnet/resnet.h"
 #include "models/seq2seq/seq2seq.h"
+#include "models/tagger/tag_reader.h"
+#include "models/tagger/tagger.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/vgg/vgg.h"
 #include "tools/model_workload/ernie_workload.h"
@@ -107,6 +109,20 @@ Model TextModel(const std::string& network) {
                                                options.seed)},
                     {"label", GeneratedLabels(options.batch_size, sizes.classes, options.seed)}}}};
           }};
+}
+
+// Sentences of about 20 words, or of `length`, with three types of entities.
+Built BuildTagging(const ModelWorkloadOptions& options) {
+  using models::TagReader;
+  const models::TaggerOptions sizes{.words = 8000, .tags = 7};
+  const Variable words = layers::Data(TagReader::kWords, {-1}, DType::kInt64, {.lod_level = 1});
+  const Variable tags = layers::Data(TagReader::kTags, {-1, 1}, DType::kInt64, {.lod_level = 1});
+  const int64_t length = options.length == 0 ? 20 : options.length;
+  const Tensor ids = GeneratedSequences(options.batch_size, length, sizes.words, options.seed);
+  Tensor labels = GeneratedLabels(ids.shape()[0], sizes.tags, options.seed);
+  labels.set_lod(ids.lod());
+  return {.loss = models::TaggerLoss(words, tags, sizes),
+          .batches = {FeedList{{TagReader::kWords, ids}, {TagReader::kTags, std::move(labels)}}}};
 }
 
 // Character models, with the sizes of their training.
@@ -206,6 +222,7 @@ std::vector<Model> Models() {
   for (const char* network : {"cnn", "gru", "lstm"}) models.push_back(TextModel(network));
   for (const char* cell : {"lstm", "gru"}) models.push_back(CharModel(cell));
   models.push_back({"line_reader", BuildLineReading});
+  models.push_back({"tagger", BuildTagging});
   models.push_back({"seq2seq", BuildTranslation});
   for (const Seq2SeqWorkload& seq2seq : Seq2SeqWorkloads()) {
     models.push_back({seq2seq.name, [=](const ModelWorkloadOptions& options) {

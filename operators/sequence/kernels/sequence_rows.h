@@ -16,7 +16,7 @@ struct RowRange {
   int64_t begin = 0;
   int64_t end = 0;
 
-  int64_t count() const { return end - begin; }
+  constexpr int64_t count() const { return end - begin; }
 };
 
 // The sequences of a level of a tensor's LoD, by default of the lowest one. Valid as long as the

@@ -31,6 +31,7 @@ TRAININGS = {
     "ernie": ("ernie/train", ["--world_documents=100", "--length=32", "--warmup=5"], 8),
     "text_classifier": ("text_classifier/train", ["--network=gru", "--vocabulary_size=200", "--embedding=8",
                                                   "--hidden=8", "--word_dropout=0.2"], 32),
+    "tagger": ("tagger/train", ["--sentences=384", "--embedding=8", "--hidden=8", "--dropout=0.1"], 16),
     "seq2seq": ("seq2seq/train", ["--embedding=8", "--hidden=8", "--dropout=0.1"], 64),
     "char_rnn": ("char_rnn/train", ["--nocarry_states", "--embedding=8", "--hidden=8", "--steps=50"], 8),
 }

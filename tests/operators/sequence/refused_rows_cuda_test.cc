@@ -121,6 +121,43 @@ TEST_F(RefusedRowsOnCuda, WarpctcGivesTheErrorOfTheCpu) {
   expect({4, 4}, {1, 2}, {1, 5, 2, -3});
 }
 
+TEST_F(RefusedRowsOnCuda, GivesTheErrorOfTheCpuForTagsAndLengths) {
+  const Array transition = Uniform({5, 3}, 1);
+  const Arrays ragged = {{"Emission", {Ragged(Uniform({4, 3}, 2), {1, 3})}},
+                         {"Transition", {transition}},
+                         {"Label", {Ragged(Column({0, 2, 3, -1}), {1, 3})}}};
+  const auto padded = [&](std::vector<double> labels, std::vector<double> lengths) {
+    return Arrays{{"Emission", {Uniform({2, 2, 3}, 2)}},
+                  {"Transition", {transition}},
+                  {"Label", {Values({2, 2}, std::move(labels), DType::kInt64)}},
+                  {"Length", {Vector(std::move(lengths))}}};
+  };
+  const Array gradient = Uniform({2, 1}, 3);
+  for (const Arrays& inputs : {ragged, padded({0, 9, 1, -4}, {1, 2}), padded({0, 9, 1, 1}, {1, 3}),
+                               padded({0, 1, 1, 1}, {-1, 2})}) {
+    Arrays of_gradient = inputs;
+    of_gradient["LogLikelihood@GRAD"] = {gradient};
+    const std::vector<OpCase> all = {
+        {.name = "loss",
+         .type = "linear_chain_crf",
+         .inputs = inputs,
+         .outputs = {{"LogLikelihood", 1}}},
+        {.name = "gradients",
+         .type = "linear_chain_crf_grad",
+         .inputs = of_gradient,
+         .outputs = {{"Emission@GRAD", 1}, {"Transition@GRAD", 1}}},
+    };
+    for (const OpCase& refused : all) {
+      EXPECT_EQ(ErrorOn(CudaPlace(), refused), ErrorOn(Place::Cpu(), refused)) << refused.name;
+    }
+  }
+  const OpCase decoding = {.name = "path",
+                           .type = "crf_decoding",
+                           .inputs = padded({0, 1, 1, 1}, {2, 3}),
+                           .outputs = {{"ViterbiPath", 1}}};
+  EXPECT_EQ(ErrorOn(CudaPlace(), decoding), ErrorOn(Place::Cpu(), decoding));
+}
+
 TEST_F(RefusedRowsOnCuda, SequenceSliceGradNamesTheNumberThatIsRefused) {
   const auto error = [&](std::vector<double> offsets, std::vector<double> lengths, int64_t rows) {
     return ErrorOn(CudaPlace(),

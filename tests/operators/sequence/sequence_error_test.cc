@@ -390,6 +390,65 @@ TEST_F(SequenceErrors, RnnWantsAsManyTensorsAsItsLayersHave) {
             {{"PreState@GRAD", 2}})});
 }
 
+TEST_F(SequenceErrors, CrfWantsTagsOfItsTransitions) {
+  const Arrays ragged = {{"Emission", {Sequences({1, 2}, 3)}},
+                         {"Transition", {Rows(5, 3)}},
+                         {"Label", {Ragged(Column({0, 2, 1}), {1, 2})}}};
+  const Arrays padded = {{"Emission", {Uniform({2, 2, 3}, 1)}},
+                         {"Transition", {Rows(5, 3)}},
+                         {"Label", {Values({2, 2}, {0, 1, 2, 9}, DType::kInt64)}},
+                         {"Length", {Vector({2, 1})}}};
+  const auto changed = [](const std::string& type, Arrays inputs, const std::string& slot,
+                          Array array, const std::string& message) {
+    inputs[slot] = {std::move(array)};
+    return Refused{type, std::move(inputs), {}, message};
+  };
+  const auto crf = [&](const Arrays& inputs, const std::string& slot, Array array,
+                       const std::string& message) {
+    return changed("linear_chain_crf", inputs, slot, std::move(array), message);
+  };
+  ExpectRefused(
+      {crf(ragged, "Label", Ragged(Column({0, 2, 3}), {1, 2}),
+           "row 2 of Label is 3, expected a tag in [0, 3)"),
+       crf(ragged, "Label", Ragged(Column({-1, 2, 1}), {1, 2}), "row 0 of Label is -1"),
+       crf(ragged, "Label", Ragged(Column({0, 2, 1}), {2, 1}),
+           "Emission has the LoD [0, 1, 3], expected that of Label, [0, 2, 3]"),
+       crf(ragged, "Label", Column({0, 2, 1}), "input \"Label\" has 0 LoD levels"),
+       crf(ragged, "Label", Sequences({1, 2}, 1), "Label is float32 [3, 1], expected int64 [3] or"),
+       crf(ragged, "Transition", Rows(4, 3), "Transition is float32 [4, 3], expected"),
+       crf(ragged, "Emission", Uniform({3, 1, 3}, 1), "expected [rows, tags]"),
+       crf(ragged, "Emission", Sequences({1, 2}, 0), "expected at least one tag"),
+       crf(padded, "Length", Vector({3, 1}),
+           "sequence 0 has length 3, expected at least 0 and at most the padded length, 2"),
+       crf(padded, "Length", Vector({2, -1}), "sequence 1 has length -1"),
+       crf(padded, "Length", Vector({2, 2}), "row 3 of Label is 9"),
+       crf(padded, "Length", Vector({2, 1, 0}), "Length is int64 [3], expected int64 [2] or"),
+       crf(padded, "Length", Vector({2, 1}, DType::kInt32), "Length is int32"),
+       crf(padded, "Emission", Sequences({1, 2}, 3), "expected [sequences, length, tags]"),
+       changed("crf_decoding", padded, "Length", Vector({3, 1}), "sequence 0 has length 3"),
+       changed("crf_decoding", ragged, "Emission", Rows(3, 3), "\"Emission\" has 0 LoD levels"),
+       changed("crf_decoding", ragged, "Label", Column({0, 2}), "Label is int64 [2, 1]")});
+}
+
+TEST_F(SequenceErrors, ChunkEvalWantsTagsOfItsScheme) {
+  const auto eval = [](Array inference, Array label, const std::string& message,
+                       AttributeMap attrs = {}) {
+    attrs.insert({"num_chunk_types", int32_t{1}});
+    return Refused{"chunk_eval",
+                   {{"Inference", {std::move(inference)}}, {"Label", {std::move(label)}}},
+                   std::move(attrs),
+                   message};
+  };
+  const Array tags = Ragged(Column({0, 1, 2}), {1, 2});
+  ExpectRefused(
+      {eval(Ragged(Column({0, 3, 2}), {1, 2}), tags, "row 1 of Inference is 3, expected a tag in"),
+       eval(tags, Ragged(Column({0, 1, -1}), {1, 2}), "row 2 of Label is -1"),
+       eval(Ragged(Column({0, 1, 2}), {2, 1}), tags, "Inference has the LoD [0, 2, 3], expected"),
+       eval(Column({0, 1, 2}), tags, "input \"Inference\" has 0 LoD levels"),
+       eval(tags, tags, "chunk_scheme = \"BIO\", expected", {{"chunk_scheme", std::string("BIO")}}),
+       eval(tags, tags, "num_chunk_types = 0, expected at least 1", {{"num_chunk_types", 0}})});
+}
+
 TEST_F(SequenceErrors, LodResetWantsOffsetsOfTheRows) {
   const auto reset = [](Arrays inputs, const std::vector<int32_t>& target, bool append,
                         const std::string& message) {
