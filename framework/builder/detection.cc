@@ -81,7 +81,7 @@ Detections MulticlassNms(const Variable& boxes, const Variable& scores,
   const Variable index = call.NewOutput();
   const Variable counts = call.NewOutput();
   op.SetOutput("Index", {index.name()}).SetOutput("NmsRoisNum", {counts.name()});
-  return {.out = call.AppendFor(std::move(op)), .index = index, .counts = counts};
+  return {.out = call.AppendFor(std::move(op)), .indices = index, .counts = counts};
 }
 
 Variable RoiAlign(const Variable& x, const Variable& rois, const RoiAlignOptions& options,

@@ -15,8 +15,8 @@ namespace skiff::layers {
 
 // Boxes with a score for each class.
 struct ScoredBoxes {
-  Variable boxes;   // [N, boxes, 4], in pixels of the image
-  Variable scores;  // [N, boxes, classes]
+  Variable boxes = {};   // [N, boxes, 4], in pixels of the image
+  Variable scores = {};  // [N, boxes, classes]
 };
 
 struct YoloBoxOptions {
@@ -36,8 +36,8 @@ ScoredBoxes YoloBox(const Variable& x, const Variable& image_sizes, const YoloBo
                     Site site = Site::current());
 
 struct PriorBoxes {
-  Variable boxes;      // [H, W, priors of a cell, 4], shares of the image's extents
-  Variable variances;  // the same shape
+  Variable boxes = {};      // [H, W, priors of a cell, 4], shares of the image's extents
+  Variable variances = {};  // the same shape
 };
 
 struct PriorBoxOptions {
@@ -84,9 +84,9 @@ struct MulticlassNmsOptions {
   Variable counts = {};           // [N], int32: of boxes [M, C, 4], how many each image has
 };
 struct Detections {
-  Variable out;     // [detections, 6]: label, score, box
-  Variable index;   // [detections, 1], int32: the position of each box among all
-  Variable counts;  // [N], int32: the detections of each image
+  Variable out = {};      // [detections, 6]: label, score, box
+  Variable indices = {};  // [detections, 1], int32: the position of each box among all
+  Variable counts = {};   // [N], int32: the detections of each image
 };
 // Of the boxes of a class that overlap, the one of the highest score stays. boxes is [N, M, 4] and
 // scores [N, C, M]; or boxes [M, C, 4], a sequence for each image or counted, and scores [M, C].

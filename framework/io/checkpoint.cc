@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <system_error>
 
 #include "framework/base/number_text.h"
 #include "framework/io/checkpoint_manifest.h"

@@ -33,8 +33,8 @@ struct OpCheck {
 //   from OpDef::replayed_by, with default attributes written out, and with any data in shape-only
 //   inputs, and without them; outputs in OpDef::views have the bytes of their inputs;
 // - without one of the outputs the others are the same, or an Error names the missing slot;
-// - a kernel that takes fewer rows gives the same bits (or, with oneDNN, the same numbers) if it was
-//   prepared for more, whichever inputs have more; it touches no row after those in use;
+// - a kernel that takes fewer rows, prepared for more, whichever inputs have more, gives the same
+//   bits (or, with oneDNN, the same numbers), and touches no row after the rows in use;
 // - zeros give zeros if the definition declares so;
 // - nothing is written out of bounds, into an input or into padding;
 // - the shape rule accepts unknown dims.

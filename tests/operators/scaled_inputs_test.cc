@@ -52,6 +52,8 @@ constexpr const char* kScores =
     "gradient is what cancels";
 constexpr const char* kFarOutside = "a place far outside of an image loses its digits";
 constexpr const char* kScale = "the gradient times GradScale overflows";
+constexpr const char* kAreas = "areas overflow, and a quotient makes 0 of an infinity";
+constexpr const char* kThreshold = "rounding takes a confidence of 1/2 over the threshold or not";
 
 const std::map<std::string, std::string>& AcceptedOps() {
   static const auto& ops = *new std::map<std::string, std::string>{{"adadelta", kSquares},
@@ -63,6 +65,7 @@ const std::map<std::string, std::string>& AcceptedOps() {
                                                                    {"grid_sampler", kFarOutside},
                                                                    {"gru", kGates},
                                                                    {"gru_unit", kGates},
+                                                                   {"iou_similarity", kAreas},
                                                                    {"lamb", kSquares},
                                                                    {"lars_momentum", kScale},
                                                                    {"lstm", kGates},
@@ -71,7 +74,8 @@ const std::map<std::string, std::string>& AcceptedOps() {
                                                                    {"multihead_attention", kScores},
                                                                    {"rmsprop", kSquares},
                                                                    {"rnn", kGates},
-                                                                   {"sequence_attention", kScores}};
+                                                                   {"sequence_attention", kScores},
+                                                                   {"yolo_box", kThreshold}};
   return ops;
 }
 

@@ -28,7 +28,7 @@ TEST_F(LayersTest, YoloBoxAndNmsInferShapes) {
   const auto kept = layers::MulticlassNms(found.boxes, layers::Transpose(found.scores, {0, 2, 1}),
                                           {.nms_top_k = 5, .nms_eta = 0.5f});
   EXPECT_THAT(kept.out.dims(), ElementsAre(-1, 6));
-  EXPECT_THAT(kept.index.dims(), ElementsAre(-1, 1));
+  EXPECT_THAT(kept.indices.dims(), ElementsAre(-1, 1));
   EXPECT_THAT(kept.counts.dims(), ElementsAre(2));
   EXPECT_EQ(LastOp().type, "multiclass_nms3");
   EXPECT_EQ(LastOp().Attr<int32_t>("nms_top_k"), 5);

@@ -604,7 +604,8 @@ std::vector<double> AsDoubles(const Tensor& tensor) {
 }
 
 // Runs a program for some steps and compares what the last one computes with the file of what
-// PaddlePaddle found: shapes, dtypes, LoDs, and the numbers, whose floats may differ by `tolerance`.
+// PaddlePaddle found: shapes, dtypes, LoDs, and the numbers, whose floats may differ by
+// `tolerance`.
 void ExpectWhatPaddlePaddleFound(const std::string& name, double tolerance, int64_t steps = 1) {
   SCOPED_TRACE(name);
   const std::string folder = StrCat("tests/tools/run_program/", name, "/");
