@@ -19,11 +19,11 @@ SentenceTagger::SentenceTagger(const std::string& model_directory)
   model_.Compile();
 }
 
-std::vector<std::vector<Entity>> SentenceTagger::EntitiesOf(
+std::vector<std::vector<NamedEntity>> SentenceTagger::EntitiesOf(
     const std::vector<std::vector<std::string>>& sentences) {
   std::vector<std::vector<int64_t>> ids;
   for (const auto& words : sentences) ids.push_back(IdsOfWords(words_, words));
-  std::vector<std::vector<Entity>> entities(sentences.size());
+  std::vector<std::vector<NamedEntity>> entities(sentences.size());
   // The model says nothing of no words.
   if (std::ranges::all_of(ids, &std::vector<int64_t>::empty)) return entities;
   const Tensor feed = RaggedTensor<int64_t>(ids);
@@ -37,10 +37,10 @@ std::vector<std::vector<Entity>> SentenceTagger::EntitiesOf(
   return entities;
 }
 
-std::string MarkedText(const std::vector<std::string>& words, const std::vector<Entity>& entities,
-                       const TagSet& tags) {
+std::string MarkedText(const std::vector<std::string>& words,
+                       const std::vector<NamedEntity>& entities, const TagSet& tags) {
   std::vector<std::string> marked = words;
-  for (const Entity& entity : entities) {
+  for (const NamedEntity& entity : entities) {
     std::string& first = marked[static_cast<size_t>(entity.begin)];
     first = StrCat("[", tags.type(entity.type), " ", first);
     marked[static_cast<size_t>(entity.end) - 1] += "]";

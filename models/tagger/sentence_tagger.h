@@ -21,7 +21,7 @@ class SentenceTagger {
   const TagSet& tags() const { return tags_; }
   // Returns the entities of each sentence, which is a list of words. Throws an Error
   // (kInvalidArgument) if the model returns anything but a tag for each word.
-  std::vector<std::vector<Entity>> EntitiesOf(
+  std::vector<std::vector<NamedEntity>> EntitiesOf(
       const std::vector<std::vector<std::string>>& sentences);
 
  private:
@@ -32,7 +32,7 @@ class SentenceTagger {
 
 // Returns the words with single blanks between them, and each entity in brackets behind its type:
 // "[person karon belmir] lives in [place port savin] ."
-std::string MarkedText(const std::vector<std::string>& words, const std::vector<Entity>& entities,
-                       const TagSet& tags);
+std::string MarkedText(const std::vector<std::string>& words,
+                       const std::vector<NamedEntity>& entities, const TagSet& tags);
 
 }  // namespace skiff::models

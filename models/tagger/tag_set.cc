@@ -57,8 +57,8 @@ bool TagSet::Starts(int64_t before, int64_t tag) const {
   return is == 'B' || is == 'S' || was == 'E' || was == 'S';
 }
 
-std::vector<Entity> TagSet::EntitiesOf(std::span<const int64_t> tags) const {
-  std::vector<Entity> entities;
+std::vector<NamedEntity> TagSet::EntitiesOf(std::span<const int64_t> tags) const {
+  std::vector<NamedEntity> entities;
   int64_t before = outside();
   for (size_t i = 0; i < tags.size(); before = tags[i++]) {
     if (tags[i] == outside()) continue;

@@ -21,12 +21,12 @@ struct NamedTag {
 NamedTag ParseTag(std::string_view tag, const std::string& where);
 
 // Words [begin, end) of a sentence.
-struct Entity {
+struct NamedEntity {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t type = 0;
 
-  auto operator<=>(const Entity&) const = default;
+  auto operator<=>(const NamedEntity&) const = default;
 };
 
 // The types of entities, and the numbers of the tags as layers::ChunkEval counts them.
@@ -53,7 +53,7 @@ class TagSet {
   int64_t Number(const NamedTag& tag, const std::string& where) const;
 
   // Returns the entities of a sentence, as ChunkEval finds them. Each tag is in [0, size()).
-  std::vector<Entity> EntitiesOf(std::span<const int64_t> tags) const;
+  std::vector<NamedEntity> EntitiesOf(std::span<const int64_t> tags) const;
 
  private:
   int64_t positions() const { return has_ends_ ? 4 : 2; }

@@ -82,9 +82,9 @@ class MostFrequentTags {
 double F1Of(const MostFrequentTags& model, const TagSet& tags, const TaggedIds& data) {
   ChunkF1 f1;
   for (size_t i = 0; i < data.words.size(); ++i) {
-    const std::vector<Entity> inferred = tags.EntitiesOf(model.TagsOf(data.words[i]));
-    const std::vector<Entity> labelled = tags.EntitiesOf(data.tags[i]);
-    std::vector<Entity> both;
+    const std::vector<NamedEntity> inferred = tags.EntitiesOf(model.TagsOf(data.words[i]));
+    const std::vector<NamedEntity> labelled = tags.EntitiesOf(data.tags[i]);
+    std::vector<NamedEntity> both;
     std::ranges::set_intersection(inferred, labelled, std::back_inserter(both));
     f1.AddCounts(std::ssize(inferred), std::ssize(labelled), std::ssize(both));
   }

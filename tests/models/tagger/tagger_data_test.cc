@@ -130,7 +130,7 @@ TEST_F(ConllFiles, AreRefusedWithFileAndLine) {
 TEST(TagSet, FindsEntitiesAsChunkEvalDoes) {
   const TagSet iob({"a", "b"}, false);
   const auto entities = [](int64_t begin, int64_t end, int64_t type) {
-    return Entity{.begin = begin, .end = end, .type = type};
+    return NamedEntity{.begin = begin, .end = end, .type = type};
   };
   // I O I-a I-b B-b I-b B-a
   EXPECT_THAT(iob.EntitiesOf(std::vector<int64_t>{1, 4, 1, 3, 2, 3, 0}),

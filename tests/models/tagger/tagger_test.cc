@@ -154,7 +154,7 @@ TEST_F(SentenceTaggerTest, TagsEachSentence) {
 TEST_F(SentenceTaggerTest, RefusesWhatIsNoTag) {
   SaveOther(0);
   EXPECT_THAT(SentenceTagger(directory_.path()).EntitiesOf({{"karon"}})[0],
-              ElementsAre(Entity{.begin = 0, .end = 1, .type = 0}));
+              ElementsAre(NamedEntity{.begin = 0, .end = 1, .type = 0}));
   SaveOther(5);
   EXPECT_THAT(
       InvalidArgumentText([&] { SentenceTagger(directory_.path()).EntitiesOf({{"karon"}}); }),
