@@ -41,14 +41,14 @@ struct PriorBoxes {
 };
 
 struct PriorBoxOptions {
-  std::vector<float> min_sizes = {};      // in pixels of the image; must be set
-  std::vector<float> max_sizes = {};      // a greater size for each, or none
-  std::vector<float> aspect_ratios = {};  // width / height, besides 1
-  std::vector<float> variances = {};      // of each box, four; empty: 0.1, 0.1, 0.2, 0.2
-  bool flip = false;                      // the inverses of aspect_ratios, too
-  bool clip = false;                      // moves corners into the image
-  float step_width = 0;                   // of a cell, in pixels; 0: the image's width / the map's
-  float step_height = 0;
+  std::vector<float> min_sizes = {};         // in pixels of the image; must be set
+  std::vector<float> max_sizes = {};         // a greater size for each, or none
+  std::vector<float> aspect_ratios = {};     // width / height, besides 1
+  std::vector<float> variances = {};         // of each box, four; empty: 0.1, 0.1, 0.2, 0.2
+  bool flip = false;                         // the inverses of aspect_ratios, too
+  bool clip = false;                         // moves corners into the image
+  float step_width = 0;                      // of a cell, in pixels; if this or step_height is 0,
+  float step_height = 0;                     // both are the image's extents / the map's
   float offset = 0.5f;                       // of a cell's center, in cells
   bool min_max_aspect_ratios_order = false;  // the box of a maximum size is the second one
 };
@@ -81,7 +81,7 @@ struct MulticlassNmsOptions {
   float nms_eta = 1;              // below 1: factor of a threshold above 0.5 after each box
   int64_t background_label = -1;  // the class without boxes; -1: none
   bool normalized = true;         // false: pixels, a box includes its last row and column
-  Variable counts = {};           // [N], int32: of boxes [M, C, 4], how many each image has
+  Variable counts = {};           // [N], integers: of boxes [M, C, 4], how many each image has
 };
 struct Detections {
   Variable out = {};      // [detections, 6]: label, score, box

@@ -3,9 +3,9 @@
 // of all layers: layers.h.
 //
 // A sequence of tags y has the score start[y_0] + the emissions of its tags + step[y_(k-1), y_k]
-// for each neighbours + stop[y_last]. Its probability is exp(score), divided by the sum over all
-// sequences of tags. The parameter has start in row 0, stop in row 1 and the steps from tag i in
-// row i + 2: [tags + 2, tags].
+// for each pair of neighbours + stop[y_last]. Its probability is exp(score), divided by the sum
+// over all sequences of tags. The parameter has start in row 0, stop in row 1 and the steps from
+// tag i in row i + 2: [tags + 2, tags].
 //
 //   const Variable loss = layers::LinearChainCrf(emission, tags, {.param_attr = {.name = "crf"}});
 //   const Variable path = layers::CrfDecoding(emission, {.param_attr = {.name = "crf"}});
@@ -45,7 +45,8 @@ struct CrfDecodingOptions {
 };
 // The most likely tags of each sequence, int64 [rows, 1], ragged; with `length` [sequences, rows],
 // and 0 behind a sequence. If there are tags to compare with, 1 where they are the most likely
-// ones, else 0. Throws an Error (kInvalidArgument) if param_attr names no parameter.
+// ones, else 0. A name that no parameter of the program has yet makes a new parameter, for weights
+// that are loaded later. Throws an Error (kInvalidArgument) if param_attr has no name.
 Variable CrfDecoding(const Variable& emission, const CrfDecodingOptions& options,
                      Site site = Site::current());
 

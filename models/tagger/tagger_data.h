@@ -69,7 +69,7 @@ class TaggerData {
   double baseline_ = 0;
 };
 
-// Returns the id of each word: kUnknownId for those that the vocabulary lacks.
+// Returns the id of each word: kUnknownId for a word that the vocabulary lacks.
 std::vector<int64_t> IdsOfWords(const text::TokenVocabulary& vocabulary,
                                 const std::vector<std::string>& words);
 

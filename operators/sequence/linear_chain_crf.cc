@@ -7,7 +7,8 @@
 // Rows 0 and 1 of Transition are a and b, the others w. A sequence without rows has 0. Source:
 // Fluid's linear_chain_crf, whose output LogLikelihood is negative as well. (Lafferty et al.,
 // "Conditional Random Fields", 2001.) Fluid's kernels overflow where a power of a transition does;
-// these don't.
+// these don't. A row whose tags are all impossible, by transitions or emissions of minus infinity,
+// makes NaN.
 //
 // Gradient: with p the probabilities of the field given the emissions,
 //   Emission@GRAD_k[i] = LogLikelihood@GRAD * (p(y_k = i) - [Label_k = i])

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "framework/op/op_context.h"
 #include "operators/detection/kernels/boxes.h"
@@ -50,18 +51,20 @@ class RoiRange {
     const T scale = static_cast<T>(settings.spatial_scale);
     const T offset = settings.aligned ? T(0.5) : T(0);
     begin_ = begin * scale - offset;
-    T extent = end * scale - offset - begin_;
-    if (!settings.aligned && extent < T(1)) extent = T(1);
-    const bool is_near = std::fabs(begin_) <= T(kFarthestRoi) && extent <= T(kFarthestRoi);
-    if (!is_near) begin_ = begin_ * T(0) / T(0);
-    bin_ = extent / static_cast<T>(bins);
+    const T scaled_end = end * scale - offset;
+    // Not if a coordinate is NaN.
+    const bool is_near =
+        std::fabs(begin_) <= T(kFarthestRoi) && std::fabs(scaled_end) <= T(kFarthestRoi);
     if (!is_near) {
+      begin_ = bin_ = std::numeric_limits<T>::quiet_NaN();
       samples_ = 1;
-    } else if (settings.sampling_ratio > 0) {
-      samples_ = settings.sampling_ratio;
-    } else {
-      samples_ = static_cast<int64_t>(std::ceil(bin_));
+      return;
     }
+    T extent = scaled_end - begin_;
+    if (!settings.aligned && extent < T(1)) extent = T(1);
+    bin_ = extent / static_cast<T>(bins);
+    samples_ = settings.sampling_ratio > 0 ? settings.sampling_ratio
+                                           : static_cast<int64_t>(std::ceil(bin_));
   }
 
   // The samples of a bin, also those outside of the image; 0 or less if the region is inside out.

@@ -43,7 +43,9 @@ RoiAlignBin RoiAlignBinOf(const RoiAlignSpec& spec, double begin, double end, in
                           int64_t bin) {
   const double offset = spec.aligned ? 0.5 : 0;
   const double from = begin * double{spec.scale} - offset;
-  double extent = end * double{spec.scale} - offset - from;
+  const double to = end * double{spec.scale} - offset;
+  if (!(std::abs(from) <= 1e6 && std::abs(to) <= 1e6)) return {std::nan(""), std::nan(""), 1};
+  double extent = to - from;
   if (!spec.aligned) extent = std::max(extent, 1.0);
   const double of_bin = extent / bins;
   return {from + of_bin * static_cast<double>(bin), of_bin,
@@ -52,6 +54,7 @@ RoiAlignBin RoiAlignBinOf(const RoiAlignSpec& spec, double begin, double end, in
 
 double RoiAlignAverage(const double* channel, const Shape& x, const RoiAlignBin& rows,
                        const RoiAlignBin& columns) {
+  if (std::isnan(rows.begin) || std::isnan(columns.begin)) return std::nan("");
   double sum = 0;
   for (double i = 0.5; i < rows.samples; ++i) {
     for (double j = 0.5; j < columns.samples; ++j) {
@@ -146,6 +149,19 @@ void AddRoiAlignCases(CaseList& cases) {
       RoiAlignCase("odd_regions_aligned", CountedRois(odd, {2, 4}, 19), {.aligned = true}));
   cases.push_back(RoiAlignCase("odd_regions_with_ratio", CountedRois(odd, {6}, 21),
                                {.ratio = 3, .aligned = true}));
+  // Beyond 10^6 pixels to each side, also inside out; the last one is near.
+  const Array far =
+      Values({7, 4}, {0, 0, 2e6,  3, -3e6, 0, 5,     5,     1e30,  1e30, 1e30, 1e30,  //
+                      0, 0, -2e6, 5, 0,    0, -1e10, -1e10, -1e30, 0,    1e30, 5,     //
+                      1, 1, 4,    5});
+  for (const bool aligned : {false, true}) {
+    for (const int32_t ratio : {-1, 2}) {
+      cases.push_back(RoiAlignCase(
+          StrCat("far_regions", aligned ? "_aligned" : "", ratio > 0 ? "_with_ratio" : ""),
+          CountedRois(far, {3, 4}, 29), {.ratio = ratio, .aligned = aligned}));
+      cases.back().gradients = {};  // NaN has no differences
+    }
+  }
   cases.push_back(RoiAlignCase("no_regions", CountedRois(RandomBoxes({0, 4}, 23), {0, 0}, 24), {}));
   cases.push_back(RoiAlignCase("many",
                                {{"X", {Uniform({2, 16, 20, 24}, 25)}},
