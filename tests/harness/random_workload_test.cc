@@ -45,6 +45,8 @@ TEST(RandomWorkload, DrawsEveryOpThatHasASmallCase) {
     for (const auto& op : workload.programs[0]->root()->ops()) drawn.insert(op->type);
   }
   for (const OpCase& op_case : AllCases()) {
+    // Its labels must fit its lengths and its blank, which drawn numbers don't.
+    if (op_case.type == "warpctc") continue;
     const bool runs = !DefaultOpRegistry().Get(op_case.type).data_dependent_shape;
     const bool small =
         std::all_of(op_case.inputs.begin(), op_case.inputs.end(), [](const auto& slot) {
